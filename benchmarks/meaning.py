@@ -3,7 +3,7 @@
 Without `--planted` every pass of the captures (real compiles) has to mean the same; what does not is printed. With it,
 N miscompiles are planted: the IR after a pass is edited by a row of the table below, as if that pass had made it so.
 Edits that change no bit of the launch's results, in all programs and on several inputs, are no miscompiles, and are
-left out.
+left out. With `--ptx` the PTX is edited instead, as if the lowering had made it so; its own bits tell what is none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,8 @@ from irscope.machine.captured import Inputs, captured_inputs, run_text
 from irscope.machine.values import Array
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.store.file import load
-from irscope.verify.meaning import MeaningVerdict, verify_passes
+from irscope.verify.lowering import lowered_run
+from irscope.verify.meaning import MeaningVerdict, verify_lowering, verify_passes
 
 _INPUTS = 2
 """Seeds on which an edit has to change no bit to be none."""
@@ -128,10 +130,45 @@ MUTATIONS = (
 )
 
 
-def sites(text: str) -> Iterator[tuple[Mutation, int]]:
+_TWO = r"(\S+\s+%\w+, )(%\w+), (%\w+);"
+PTX_MUTATIONS = (
+    Mutation("operands of a subtraction are swapped", r"(sub\." + _TWO[1:], r"\1\3, \2;"),
+    Mutation("operands of a division are swapped", r"(div\." + _TWO[1:], r"\1\3, \2;"),
+    Mutation("an addition becomes a subtraction", r"\badd(\.(?:rn\.)?(?:f|bf)\w+\s)", r"sub\1"),
+    Mutation("a product becomes a sum", r"\bmul(\.(?:rn\.)?(?:f|bf)\w+\s)", r"add\1"),
+    Mutation("a fused sum loses a term", r"\bfma\.rn(\.\w+\s+%\w+, %\w+, %\w+), %\w+;", r"mul\1;"),
+    Mutation("a maximum becomes a minimum", r"\bmax\.", "min."),
+    Mutation("exp2 is left out", r"ex2\.approx\S*(\s)", r"mov.f32\1"),
+    Mutation("a comparison is turned round", r"setp\.lt\.", "setp.ge."),
+    Mutation("a comparison takes the border in", r"setp\.lt\.", "setp.le."),
+    Mutation("a comparison of floats is turned round", r"setp\.gt\.f", "setp.lt.f"),
+    Mutation("the sides of a select are swapped", r"(selp\.\S+\s+%\w+, )([^,]+), ([^,]+), ", r"\1\3, \2, "),
+    Mutation("a shuffle takes another lane", r"(shfl\.sync\.\S+\s.*, )(?:16|8|4|2), ", r"\g<1>1, "),
+    Mutation("a load is one element off", r"(ld\.global\.\S+ .*\[ ?%\w+ \+ )0( ?\])", r"\g<1>4\2"),
+    Mutation("a store is lost", r".*\bst\.global\..*", ""),
+    Mutation("a store to shared memory is lost", r".*\bst(?:matrix\S*)?\.shared\..*", ""),
+    Mutation("a load of shared memory is off", r"(ld\.shared\.b32\s.*\[%\w+)\]", r"\1+4]"),
+    Mutation("a shift by one more", r"(shl\.b32\s+%\w+, %\w+, )(\d);", lambda match: f"{match[1]}{int(match[2]) + 1};"),
+    Mutation("a mask of bits is narrower", r"(and\.b32\s+%\w+, %\w+, )(\d+);", lambda m: f"{m[1]}{int(m[2]) >> 1};"),
+    Mutation("an index is added, not multiplied", r"mul\.lo\.s32", "add.s32"),
+    Mutation("a constant is another one", r"0f3F800000", "0f40000000"),
+    Mutation("bytes are permuted otherwise", r"(prmt\.b32\s.*, )0x5410U?;", r"\g<1>0x1054;"),
+    Mutation("a copy is one element off", r"(cp\.async\.c[ag]\S+ \[ ?%\w+ \+ )0( ?\])", r"\g<1>16\2"),
+    Mutation(
+        "the halves of a conversion are swapped",
+        r"cvt\.rn(\.bf16x2|\.f16x2)(\.f32\s+%\w+, )(%\w+), (%\w+);",
+        r"cvt.rn\1\2\4, \3;",
+    ),
+    Mutation("a product forgets its sum", r"(wgmma\.mma_async\S* .*), p, (1|-1), (1|-1)", r"\1, 0, \2, \3"),
+    Mutation("a factor is negative", r"(wgmma\.mma_async\S* .*, \w+), 1, 1(?=[,;])", r"\1, -1, 1"),
+)
+"""The same, of the PTX."""
+
+
+def sites(text: str, mutations: Sequence[Mutation] = MUTATIONS) -> Iterator[tuple[Mutation, int]]:
     """Each mutation with each line that it can edit."""
     for number, line in enumerate(text.splitlines()):
-        for mutation in MUTATIONS:
+        for mutation in mutations:
             if re.search(mutation.pattern, _unlocated(line)):
                 yield mutation, number
 
@@ -170,6 +207,64 @@ def planted(capture: Capture, chosen: random.Random) -> Iterator[tuple[Mutation,
             continue
         wrong = replace(snapshot, text=edited)
         yield mutation, snapshot, replace(capture, snapshots=(*capture.snapshots[:place], wrong)), text, edited
+
+
+def planted_in_ptx(capture: Capture, chosen: random.Random) -> Iterator[tuple[Mutation, Capture]]:
+    """Captures whose PTX has one edit; without end."""
+    text = capture.texts.get("ptx", "")
+    options: dict[str, list[tuple[Mutation, int]]] = {}
+    for mutation, number in sites(text, PTX_MUTATIONS):
+        options.setdefault(mutation.name, []).append((mutation, number))
+    while options and capture.launch.grid is not None:
+        mutation, number = chosen.choice(options[chosen.choice(sorted(options))])
+        edited = mutated(text, mutation, number)
+        artifacts = tuple(replace(one, data=edited) if one.stage == "ptx" else one for one in capture.artifacts)
+        yield mutation, capture.with_(artifacts=artifacts, snapshots=capture.snapshots)
+
+
+def changes_ptx(capture: Capture, wrong: Capture) -> bool:
+    """Whether the PTX of program 0 leaves other bits, on any of the inputs; raises NotRun."""
+    for seed in range(_INPUTS):
+        runs = [lowered_run(one, partial(_drawn, capture, seed), 0) for one in (capture, wrong)]
+        if any(runs[0].after[name].tobytes() != runs[1].after[name].tobytes() for name in runs[0].after):
+            return True
+    return False
+
+
+def plant_in_ptx(captures: list[Path], count: int, seed: int) -> Counter[str]:
+    """Plant faults of the lowering, and print those that are not reported."""
+    chosen = random.Random(seed)
+    results: Counter[str] = Counter()
+    of_kind: Counter[str] = Counter()
+    streams = {path: planted_in_ptx(capture, chosen) for path in captures if (capture := load(path)).has_compiled}
+    tries = 0
+    while sum(of_kind.values()) < count and streams and tries < 20 * count:
+        tries += 1
+        path = chosen.choice(sorted(streams))
+        step = next(streams[path], None)
+        if step is None:
+            del streams[path]
+            continue
+        mutation, wrong = step
+        if of_kind[mutation.name] > count // 12:
+            continue
+        try:
+            if not changes_ptx(load(path), wrong):
+                results["no miscompile"] += 1
+                continue
+        except (NotRun, WrongProgram, UsageError) as error:
+            results["not run"] += 1
+            print(f"  not run: {path.stem}: {mutation.name}: {str(error)[:120]}", flush=True)
+            continue
+        of_kind[mutation.name] += 1
+        found = verify_lowering(wrong)
+        answer = found.answer
+        results["reported" if answer == "changed" else f"missed ({answer})"] += 1
+        if answer != "changed":
+            print(f"  {answer}: {path.stem}: {mutation.name}: {found.detail[:200]}", flush=True)
+    for name, number in sorted(of_kind.items()):
+        print(f"  {number:3} {name}")
+    return results
 
 
 def is_effective(capture: Capture, before: str, after: str) -> bool:
@@ -251,8 +346,9 @@ def check_compiles(captures: list[Path]) -> Counter[str]:
             print(f"  {path.stem}: {error}", flush=True)
             continue
         results[f"compiles {verdict.answer}"] += 1
-        for row in verdict.rows:
-            results[f"passes {row.answer}, {row.arithmetic or 'not run'}"] += 1
+        for row in (*verdict.rows, *([verdict.lowering] if verdict.lowering is not None else [])):
+            kind = "lowering" if row is verdict.lowering else "passes"
+            results[f"{kind} {row.answer}, {row.arithmetic or 'not run'}"] += 1
             if row.answer != "same":
                 print(f"  {path.stem} {row.label}: {row.answer}: {row.detail[:200]}", flush=True)
         if verdict.reason:
@@ -267,8 +363,11 @@ def main() -> None:
     parser.add_argument("captures", nargs="+", type=Path)
     parser.add_argument("--planted", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ptx", action="store_true", help="plant in the PTX")
     given = parser.parse_args()
-    if given.planted is None:
+    if given.planted is not None and given.ptx:
+        results = plant_in_ptx(given.captures, given.planted, given.seed)
+    elif given.planted is None:
         results = check_compiles(given.captures)
     else:
         results = plant(given.captures, given.planted, given.seed)

@@ -22,7 +22,7 @@ from irscope.cli.output import (
     is_terminal,
     table_width,
 )
-from irscope.cli.recording import option_value, split_words, versus_pair
+from irscope.cli.recording import option_value, ptxas_at, split_words, versus_pair
 from irscope.cli.streams import say, standard_output
 from irscope.cli.texts import one_pass as find_pass
 from irscope.cli.texts import snapshot_text, with_named_passes
@@ -393,15 +393,15 @@ def _recorded_again(
 def _assembled_again(left: str | None, base: RecordingOptions, variant: dict[str, str]) -> list[_Pair]:
     """Each capture, and the same compiled with another ptxas."""
     from irscope.record.process.child import variables_set
+    from irscope.record.variants.pool import ptxas_variables
 
-    path = Path(variant["ptxas"]).expanduser().absolute()
-    if len(variant) > 1 or not os.access(path, os.X_OK) or path.is_dir():
-        why = "one thing at a time" if len(variant) > 1 else f"{path} is no program"
-        raise UsageError(f"--vs ptxas={variant['ptxas']}: {why}. Give the path of a ptxas alone.")
+    if len(variant) > 1:
+        raise UsageError(f"--vs ptxas={variant['ptxas']}: one thing at a time. Give the path of a ptxas alone.")
+    path = ptxas_at(variant["ptxas"], "--vs")
     captures = captures_of(left, base)
     if others := [one for one in captures if one.target.backend != "cuda"]:
         raise UsageError(f"--vs ptxas= is for NVIDIA's GPUs, and {others[0].name} is for {others[0].target}.")
-    with variables_set(dict.fromkeys(("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"), str(path))):
+    with variables_set(ptxas_variables(path)):
         return [(one, compiled_again(one, replace(base, targets=(), plan=one.plan))) for one in captures]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -116,6 +117,14 @@ def versus_pair(text: str) -> tuple[str, str]:
     if not key or not value:
         raise UsageError(f"--vs {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
     return key.replace("-", "_"), value
+
+
+def ptxas_at(text: str, option: str) -> str:
+    """The path of a ptxas; raises UsageError for what is no program."""
+    path = Path(text).expanduser().absolute()
+    if not os.access(path, os.X_OK) or path.is_dir():
+        raise UsageError(f"{option} ptxas={text}: {path} is no program. Give the path of a ptxas alone.")
+    return str(path)
 
 
 def interpreter_at(text: str, option: str) -> Path:

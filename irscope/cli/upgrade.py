@@ -12,7 +12,7 @@ from irscope.cli.command import Subject
 from irscope.cli.keeping import note_incomplete
 from irscope.cli.launches import program_request
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.recording import interpreter_at, refuse_options, split_words
+from irscope.cli.recording import interpreter_at, ptxas_at, refuse_options, split_words
 from irscope.cli.streams import progress_bar, say
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -55,7 +55,8 @@ def upgrade(
 
     Options:
         from_python = --from ENV: An environment with a Triton, or its Python. Default: this one.
-        to_python = --to ENV: An environment with the other Triton, or its Python.
+        to_python = --to ENV|ptxas=PATH: An environment with the other Triton, or its Python; or another ptxas for the
+            same Triton.
         --blame/--no-blame: Find the stage and the pass that a change comes from.
         every = --all: Also the variants in which nothing got worse or better.
         --verify: Run the IR of both on the CPU, and compare what it means; docs/verify.md.
@@ -72,11 +73,15 @@ def upgrade(
     refuse_options(record_options, "upgrade compares complete compiles of all launches", "launch", "plan")
     facts = _facts(fail_on)
     ours = None if from_python is None else str(interpreter_at(from_python, "--from"))
-    pythons = (ours, str(interpreter_at(to_python, "--to")))
+    kind, _, path = to_python.partition("=")
+    ptxas = ptxas_at(path, "--to") if kind == "ptxas" else ""
+    pythons = (ours, ours if ptxas else str(interpreter_at(to_python, "--to")))
+    if time and ptxas:
+        raise UsageError("--time launches by the Triton of two environments: leave it out with --to ptxas=.")
     if time:
         _require_launches(subject, record_options, pythons)
     timing = _Timing(rounds, cold=not warm) if time else None
-    found = _upgraded(subject, record_options, pythons, blame, timing)
+    found = _upgraded(subject, record_options, pythons, ptxas, blame, timing)
     if verify:
         found = _verified(found)
     if is_page(to.path) and not to.as_json:
@@ -144,6 +149,7 @@ def _upgraded(
     subject: str | None,
     record_options: RecordingOptions,
     pythons: tuple[str | None, str | None],
+    ptxas: str,
     blames: bool,
     timing: _Timing | None,
 ) -> Upgrade:
@@ -154,10 +160,10 @@ def _upgraded(
     own = replace(asked, targets=(), options=())
     with (
         Compiler(pythons[0], own, asked.jobs) as before,
-        Compiler(pythons[1], own, asked.jobs) as after,
+        Compiler(pythons[1], own, asked.jobs, ptxas) as after,
         progress_bar() as bar,
     ):
-        if before.version == after.version:
+        if before.version == after.version and not ptxas:
             _tell_same_version(before, after)
         task = bar.add_task("compiles", total=None)
 
@@ -167,7 +173,9 @@ def _upgraded(
         stored: list[Capture] = []
         ours: list[Capture] = []
         theirs: list[Capture] = []
-        if is_program(subject, asked):
+        if is_program(subject, asked) and ptxas:
+            stored += captures_of(subject, replace(asked, interpreter=pythons[0]))
+        elif is_program(subject, asked):
             one_will_do = timing is None and is_script(subject, asked)
             ours, theirs = _recorded_by_both(subject, asked, pythons, stored, one_will_do)
         else:

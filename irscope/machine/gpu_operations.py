@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irscope.errors import NotRun
 from irscope.machine.accesses import combining, elements_of, load_described, masked_load, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
@@ -254,6 +255,9 @@ def _init_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
 
 def _arrive(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     count, size = step.number("count", 1), step.number("size", 0)
+    clusters = machine.module.option("num-ctas")
+    if size and isinstance(clusters, int) and clusters > 1:
+        raise NotRun("a barrier of a cluster, each of whose CTAs counts the bytes of its own part, is not executed")
     machine.shared.arrive(step.view(frame, "alloc"), frame.rows, count, size, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 

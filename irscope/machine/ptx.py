@@ -24,7 +24,7 @@ from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
-from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, prepared
+from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, prepared
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -44,7 +44,7 @@ class DivergentBarrier(StuckThreads):
 
 
 @dataclass(slots=True, eq=False)
-class _Group:
+class CtaGroup:
     """Threads at one instruction."""
 
     at: int
@@ -90,17 +90,25 @@ class PtxCta(CtaRegisters):
         self._bytes = np.zeros(_MOST_SHARED_BYTES, np.uint8)
         self._is_known = np.zeros(_MOST_SHARED_BYTES, np.bool_)
         self._mbarriers: dict[int, _Mbarrier] = {}
-        self._waiting: dict[int, list[tuple[_Group, PtxStep]]] = {}
+        self._waiting: dict[int, list[tuple[CtaGroup, PtxStep]]] = {}
         """Barrier of the CTA → who waits at it."""
         self._arrived: dict[int, list[_Integers]] = {}
         self._counts: dict[int, int | None] = {}
         """Threads that each of them waits for; None for all."""
-        self._groups: list[_Group] = []
+        self._groups: list[CtaGroup] = []
         self._columns = 0
         self._alive = threads
         self.executed = 0
-        self._where: dict[int, tuple[PtxStep, _Group]] = {}
-        self._steps = prepared(function, self)
+        self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
+        self._steps = prepared(function, self, self.effect_of)
+
+    def effect_of(self, item: Instruction) -> str:
+        """The name of the method that executes an instruction; empty for one that only computes."""
+        return effect_of(item)
+
+    def computed(self, step: PtxStep, operands: Sequence[_Integers]) -> _Integers | None:
+        """What an instruction makes of its operands; None for what is not computed."""
+        return computed(step.name, step.suffixes, operands)
 
     # ── control ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +118,7 @@ class PtxCta(CtaRegisters):
         Raises NotRun for more than `most` instructions, and for what is not executed or not known; StuckThreads where
         all threads wait.
         """
-        self._groups = [_Group(0, self._everyone)]
+        self._groups = [CtaGroup(0, self._everyone)]
         while self._groups:
             group = self._next()
             bound = min((one.at for one in self._groups if one is not group and one.blocked is None), default=1 << 60)
@@ -121,7 +129,7 @@ class PtxCta(CtaRegisters):
                 if self._step(group):
                     break
 
-    def _next(self) -> _Group:
+    def _next(self) -> CtaGroup:
         for group in self._groups:
             if group.blocked is not None and not group.blocked():
                 group.blocked = None
@@ -148,7 +156,7 @@ class PtxCta(CtaRegisters):
     def _is_whole(self, threads: _Integers) -> bool:
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
 
-    def _step(self, group: _Group) -> bool:
+    def _step(self, group: CtaGroup) -> bool:
         """Execute an instruction; returns whether the groups are others now."""
         if group.at >= len(self._steps):
             self._end(group, group.threads)
@@ -173,7 +181,7 @@ class PtxCta(CtaRegisters):
             self._compute(step, group, on)
         return False
 
-    def _on(self, step: PtxStep, group: _Group) -> _Integers:
+    def _on(self, step: PtxStep, group: CtaGroup) -> _Integers:
         text = step.item.predicate
         if not text:
             return group.threads
@@ -189,7 +197,7 @@ class PtxCta(CtaRegisters):
         holds = self._value(parse_operand(name))[group.threads] != 0
         return group.threads[~holds if text.startswith("@!") else holds]
 
-    def _skip(self, step: PtxStep, group: _Group) -> bool:
+    def _skip(self, step: PtxStep, group: CtaGroup) -> bool:
         """Go on where both ways of a branch that is not known meet, if one of them only computes until then."""
         for begin, end in ((group.at, step.target), (step.target, group.at)):
             computed = self._computing(begin, end)
@@ -217,32 +225,32 @@ class PtxCta(CtaRegisters):
                 waiting.append(at + 1)
         return [self._steps[at] for at in seen - {end}]
 
-    def _branch(self, step: PtxStep, group: _Group, on: _Integers) -> bool:
+    def _branch(self, step: PtxStep, group: CtaGroup, on: _Integers) -> bool:
         if len(on) == len(group.threads):
             group.at = step.target
         elif len(on):
-            self._groups.append(_Group(step.target, on))
+            self._groups.append(CtaGroup(step.target, on))
             group.threads = np.setdiff1d(group.threads, on)
         return True
 
-    def do_switch(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_switch(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """brx.idx: each thread goes where a table says."""
         chosen = self._known(step.operands[0], on, step)
         first, *others = np.unique(chosen).tolist()
         for number in others:
-            self._groups.append(_Group(step.targets[number], on[chosen == number]))
+            self._groups.append(CtaGroup(step.targets[number], on[chosen == number]))
         group.threads, group.at = on[chosen == first], step.targets[first]
 
-    def _parted(self, group: _Group, on: _Integers) -> _Group:
+    def _parted(self, group: CtaGroup, on: _Integers) -> CtaGroup:
         """The group of the threads that wait; the others go on."""
         if len(on) == len(group.threads):
             return group
         group.threads = np.setdiff1d(group.threads, on)
-        waiting = _Group(group.at, on)
+        waiting = CtaGroup(group.at, on)
         self._groups.append(waiting)
         return waiting
 
-    def _end(self, group: _Group, on: _Integers) -> None:
+    def _end(self, group: CtaGroup, on: _Integers) -> None:
         self._alive -= len(on)
         group.threads = np.setdiff1d(group.threads, on)
         if not len(group.threads):
@@ -252,7 +260,7 @@ class PtxCta(CtaRegisters):
 
     # ── values ────────────────────────────────────────────────────────────────────────────────
 
-    def _compute(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def _compute(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         target, *sources = step.operands
         if step.name == "ld" or step.name == "elect":
             self._loaded(step, group, on)
@@ -273,13 +281,13 @@ class PtxCta(CtaRegisters):
             negated = [one.is_negated and one.name.startswith("%p") for one in sources]
             operands = [(one == 0).astype(np.int64) if flip else one
                         for one, flip in zip(operands, negated, strict=True)]  # fmt: skip
-            values = computed(step.name, step.suffixes, operands)
+            values = self.computed(step, operands)
         if values is None:
             self._forget((target,), on)
         else:
             self._assign(target.name, values, unknown, on)
 
-    def _loaded(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def _loaded(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         target, *sources = step.operands
         if step.name == "elect":
             # elect.sync %r1|%p1, -1: the first thread of each warp.
@@ -319,7 +327,7 @@ class PtxCta(CtaRegisters):
         operands = [one for one in step.operands if one.kind == "address"]
         return self._known(operands[place if place >= 0 else 0], on, step)
 
-    def do_access(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_access(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """ld, st, atom and red of shared memory, ldmatrix and stmatrix."""
         opcode = ptx_opcode(step.item.opcode)
         addresses = self._address(step, on)
@@ -352,7 +360,7 @@ class PtxCta(CtaRegisters):
             self._bytes[where] = (self._value(part)[on][:, None] >> np.arange(each) * 8) & 255
             self._is_known[where] = True
 
-    def do_atomic(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_atomic(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """atom and red of global memory, one thread after another."""
         opcode = ptx_opcode(step.item.opcode)
         size, operands = opcode.bits // 8, [one for one in step.operands if one.kind in ("name", "number", "vector")]
@@ -375,7 +383,7 @@ class PtxCta(CtaRegisters):
             target = step.operands[0].parts[0] if step.operands[0].parts else step.operands[0]
             self._assign(target.name, cut(old, opcode.types[-1], wide=False), unknown, on)
 
-    def do_copy(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_copy(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """cp.async of 4, 8 or 16 bytes."""
         addresses, size = self._address(step, on), step.operands[2].value
         if size not in (4, 8, 16):
@@ -383,7 +391,7 @@ class PtxCta(CtaRegisters):
         self._is_known[np.clip(addresses[:, None] + np.arange(size), 0, _MOST_SHARED_BYTES - 1)] = False
         self._listener.copy(step.item, on, addresses, size)
 
-    def do_copy_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_copy_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """cp.async.commit_group, wait_group, wait_all, mbarrier.arrive."""
         if "mbarrier" in step.suffixes:
             self._arrive(step, on, "copy", counts="noinc" in step.suffixes)
@@ -393,7 +401,7 @@ class PtxCta(CtaRegisters):
         if "commit_group" not in step.suffixes:
             self._listener.wait("copy", on, step.operands[0].value if step.operands else 0)
 
-    def do_bulk(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_bulk(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """Copies of tiles by the tensor memory accelerator, one by each thread that is on."""
         size = self._tile_bytes(step.item)
         if size is None:
@@ -413,7 +421,7 @@ class PtxCta(CtaRegisters):
             else:
                 self._listener.queue(step.item, "bulk store", one, spans, (), None)
 
-    def do_bulk_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_bulk_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """cp.async.bulk.commit_group and wait_group."""
         if "commit_group" in step.suffixes:
             self._listener.commit("bulk store", on)
@@ -422,7 +430,7 @@ class PtxCta(CtaRegisters):
 
     # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def do_matrix(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_matrix(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """wgmma and tcgen05.mma, for each warp group, or for each thread that is on."""
         is_tensor = step.name == "tcgen05"
         starts = on if is_tensor else np.unique(on // 128) * 128
@@ -435,14 +443,14 @@ class PtxCta(CtaRegisters):
             queue = "tensor matrix" if is_tensor else "matrix"
             self._listener.queue(step.item, queue, threads, reads, (), tensor)
 
-    def do_matrix_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_matrix_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """wgmma.commit_group, wait_group and fence."""
         if "commit_group" in step.suffixes:
             self._listener.commit("matrix", on)
         elif "wait_group" in step.suffixes:
             self._listener.wait("matrix", on, step.operands[0].value)
 
-    def do_tensor(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_tensor(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """tcgen05: allocation, loads and stores of tensor memory, commits."""
         what = step.suffixes[0]
         if what == "alloc":
@@ -502,7 +510,7 @@ class PtxCta(CtaRegisters):
             self._listener.arrive(here, int(address), queue)
             self._complete(int(address))
 
-    def do_mbarrier(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_mbarrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """mbarrier.init, inval, arrive, expect_tx, try_wait and test_wait."""
         what = step.suffixes[0]
         if what == "init":
@@ -519,7 +527,7 @@ class PtxCta(CtaRegisters):
         else:
             raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
 
-    def _wait(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def _wait(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         place = next(index for index, one in enumerate(step.operands) if one.kind == "address")
         address = self._uniform(step.operands[place], on, step)
         parity = self._uniform(step.operands[place + 1], on, step) & 1
@@ -538,7 +546,7 @@ class PtxCta(CtaRegisters):
             group.blocked = is_blocked
             self._where[id(group)] = (step, group)
 
-    def do_barrier(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_barrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """bar.sync and its kin; bar.warp.sync."""
         if "warp" in step.suffixes:
             for warp in np.unique(on // _WARP):
@@ -576,12 +584,12 @@ class PtxCta(CtaRegisters):
         self._waiting.pop(number)
         self._arrived.pop(number, None)
 
-    def do_fence(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_fence(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """fence.proxy.async."""
         if "proxy" in step.suffixes and any(part.startswith("async") for part in step.suffixes):
             self._listener.fence(on)
 
-    def do_call(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+    def do_call(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """A call of another function: of what prints only, nothing is followed."""
         names = " ".join(step.item.operands)
         if not any(known in names for known in ("vprintf", "__assertfail", "printf")):

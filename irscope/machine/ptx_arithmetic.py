@@ -85,8 +85,9 @@ def _multiplied_and_added(suffixes: list[str], parts: list[_Integers]) -> _Integ
 
 def _shifted_right(suffixes: list[str], parts: list[_Integers]) -> _Integers:
     by = np.minimum(parts[1], 63)
-    is_signed = suffixes[-1].startswith("s")
-    return (_signed(parts[0], suffixes) if is_signed else _unsigned(parts[0], _bits(suffixes))) >> by
+    if suffixes[-1].startswith("s"):
+        return _signed(parts[0], suffixes) >> by
+    return (_unsigned(parts[0], _bits(suffixes)).astype(np.uint64) >> by.astype(np.uint64)).astype(np.int64)
 
 
 def _looked_up(_: list[str], parts: list[_Integers]) -> _Integers:
@@ -126,13 +127,15 @@ def _remainder(suffixes: list[str], parts: list[_Integers]) -> _Integers:
 
 
 def _permuted(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    """prmt.b32: four bytes, chosen of the eight of two operands."""
-    if suffixes != ["b32"] or (parts[2] & 0x8888).any():
+    """prmt.b32: four bytes, chosen of the eight of two operands; the fourth bit of a choice takes the sign for all."""
+    if suffixes != ["b32"]:
         return None
     both = _unsigned(parts[0], 32) | (_unsigned(parts[1], 32) << 32)
     result = np.zeros_like(both)
     for byte in range(4):
-        result |= ((both >> 8 * (parts[2] >> 4 * byte & 7)) & 255) << 8 * byte
+        chosen = (both >> 8 * (parts[2] >> 4 * byte & 7)) & 255
+        is_sign = (parts[2] >> 4 * byte & 8) != 0
+        result |= np.where(is_sign, (chosen >> 7) * 255, chosen) << 8 * byte
     return result
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 
-_WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
+WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
 _TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
 _ELEMENT_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1}
 _DEPTH_BYTES = 32
@@ -53,9 +53,9 @@ def _warp_group(item: Instruction, values: Sequence[int]) -> list[tuple[int, int
     flags = list(values[6:])
     found: list[tuple[int, int]] = []
     if not in_registers:
-        found += _parts(values[1], _WGMMA_SWIZZLES[values[1] >> 62 & 3], 64, size, bool(flags[:1] and flags[0]))
+        found += _parts(values[1], WGMMA_SWIZZLES[values[1] >> 62 & 3], 64, size, bool(flags[:1] and flags[0]))
     is_transposed = bool(flags and flags[-1])
-    found += _parts(values[2], _WGMMA_SWIZZLES[values[2] >> 62 & 3], columns, size, is_transposed)
+    found += _parts(values[2], WGMMA_SWIZZLES[values[2] >> 62 & 3], columns, size, is_transposed)
     return found
 
 

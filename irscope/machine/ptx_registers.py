@@ -50,7 +50,7 @@ _EFFECTS = {
 }  # fmt: skip
 
 
-def _effect(item: Instruction) -> str:
+def effect_of(item: Instruction) -> str:
     """The method that executes an instruction for what it does to shared memory or to other threads."""
     if item.opcode.startswith("brx"):
         return "do_switch"
@@ -71,13 +71,13 @@ def _effect(item: Instruction) -> str:
     return ""
 
 
-def prepared(function: PtxFunction, methods: object) -> list[PtxStep]:
+def prepared(function: PtxFunction, methods: object, effect: Callable[[Instruction], str]) -> list[PtxStep]:
     """The instructions that are executed: those with an effect, branches, and what these need.
 
-    `methods`: has the method for each effect.
+    `methods`: has the method for each effect. `effect`: its name, empty for none.
     """
     code = function.instructions
-    effects = {index: method for index, item in enumerate(code) if (method := _effect(item))}
+    effects = {index: method for index, item in enumerate(code) if (method := effect(item))}
     makers: dict[str, list[int]] = {}
     for index, item in enumerate(code):
         for name in item.writes:
@@ -119,6 +119,8 @@ def _decisive(item: Instruction, method: str) -> Sequence[Operand]:
     operands = item.arguments
     if method == "do_access":
         return [one for one in operands if one.kind == "address"]
+    if method in ("do_store", "do_update", "do_product"):
+        return operands
     if method == "do_matrix":
         return [one for one in operands if one.kind != "vector"]
     if method == "do_tensor":
@@ -140,7 +142,7 @@ def _sources(
             names = {item.predicate.lstrip("@!")} | set(item.reads)
             if effects.get(index) == "do_access" and item.opcode.startswith("ld") and not reads_shared:
                 reads_shared = True
-                stores = [one for one in code if one.opcode.startswith("st.shared")]
+                stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
                 names |= {name for one in stores for name in one.reads}
             fresh = names - seen
             seen |= fresh

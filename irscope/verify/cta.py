@@ -26,7 +26,8 @@ from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
-from irscope.machine.ptx_registers import CtaMemory
+from irscope.machine.ptx_registers import CtaListener, CtaMemory
+from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture, StageKind
@@ -140,8 +141,7 @@ class CtaVerifier:
         in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
         order = SharedOrder(threads, size, granule, in_order)
-        x, y, _ = self.grid
-        place = (program % x, program // x % y, program // (x * y))
+        place = self._place(program)
         cta = PtxCta(
             function,
             threads,
@@ -160,6 +160,23 @@ class CtaVerifier:
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
         for race in order.found.values():
             yield self._violation(race, place)
+
+    def execute(self, program: int, most: int) -> None:
+        """Run one CTA with all its values, which the storages of `inputs` hold then; raises NotRun."""
+        function = self._function
+        if int(self.capture.launch.option("num_ctas", 1) or 1) > 1:
+            raise NotRun("the values of clusters of CTAs are not computed")
+        memory = CtaGlobal(self._memory, len(self._storages))
+        PtxValues(
+            function, function.threads or 0, self._parameters(function), self._place(program), self.grid, CtaListener(),
+            memory, self._tile_of,
+        ).run(most)  # fmt: skip
+        for number, storage in enumerate(self._storages):
+            storage[...] = self._memory.contents(number)
+
+    def _place(self, program: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return (program % x, program // x % y, program // (x * y))
 
     @property
     def _author(self) -> str:

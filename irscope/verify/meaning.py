@@ -26,6 +26,7 @@ from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
+from irscope.verify.lowering import lowered_run
 
 _MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
@@ -33,6 +34,8 @@ DEFAULT_PROGRAMS = 9
 _VARIATIONS = 4
 """Inputs on which ordinary arithmetic looks for a difference that ring arithmetic shows."""
 _STAGES = ("ttir", "ttgir")
+LOWERING = "the lowering to PTX"
+"""The label of what makes PTX of TTGIR: Triton's lowering and LLVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,12 @@ class MeaningVerdict:
     """Why nothing could be run."""
     programs: int = 0
     all_programs: int = 0
+    lowering: PassMeaning | None = None
+    """Of the PTX, beside the TTGIR; None where there is none. Not decided, it does not decide the answer."""
 
     @property
     def answer(self) -> _MeaningAnswer:
-        """`changed` if any pass changed it, `same` if each is known not to have."""
+        """`changed` if any pass or the lowering changed it, `same` if each pass is known not to have."""
         if self.culprit is not None:
             return "changed"
         undecided = self.reason or any(row.answer == "not decided" for row in self.rows)
@@ -104,7 +109,8 @@ class MeaningVerdict:
     @property
     def culprit(self) -> PassMeaning | None:
         """The first that changed the meaning."""
-        return next((row for row in self.rows if row.answer == "changed"), None)
+        rows = (*self.rows, self.lowering) if self.lowering is not None else self.rows
+        return next((row for row in rows if row.answer == "changed"), None)
 
     @property
     def collisions(self) -> float:
@@ -122,6 +128,7 @@ class MeaningVerdict:
             "all_programs": self.all_programs,
             "collision_probability_by_degree": self.collisions,
             "passes": [row.as_json() for row in self.rows],
+            "lowering": self.lowering.as_json() if self.lowering is not None else None,
         }
 
 
@@ -132,7 +139,7 @@ def verify_passes(
     values: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> MeaningVerdict:
-    """Compare the meaning of the IR before and after each pass of TTIR and TTGIR.
+    """Compare the meaning of the IR before and after each pass of TTIR and TTGIR, and of the PTX of two programs.
 
     Args:
         capture: of a launch that was recorded with its arguments, and with its passes.
@@ -156,7 +163,16 @@ def verify_passes(
         if runs or row.answer == "changed":
             before, since = after, label
         is_adjacent = runs or row.answer == "changed"
-    return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs)
+    lowering = comparison.lowering() if "ptx" in capture.texts else None
+    return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs, lowering)
+
+
+def verify_lowering(capture: Capture, *, values: Mapping[str, Any] | None = None) -> PassMeaning:
+    """Compare the PTX of two programs of a launch with its TTGIR, as `verify_passes` does."""
+    reason = _not_run(capture)
+    if reason:
+        return PassMeaning(LOWERING, "not decided", reason, arithmetic="")
+    return _Comparison(capture, DEFAULT_PROGRAMS, values).lowering()
 
 
 def compare_captures(
@@ -326,6 +342,35 @@ class _Comparison:
             f"({_VARIATIONS} kinds of inputs)",
             shown,
         )  # fmt: skip
+
+    # ── below TTGIR ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def lowering(self) -> PassMeaning:
+        """Compare the PTX of the first and the last program with the TTGIR."""
+        programs = dict.fromkeys((self._programs[0][0], self._programs[0][-1]))
+        words: list[str] = []
+        for program in programs:
+            try:
+                run = lowered_run(self._capture, partial(self._varied, 0, 0), program)
+            except (NotRun, WrongProgram) as error:
+                return PassMeaning(LOWERING, "not decided", str(error), arithmetic="")
+            if run.is_wrong:
+                tensor = run.agreement.argument
+                differs = run.before[tensor] != run.after[tensor]
+                element = tuple(int(one[0]) for one in np.nonzero(differs))
+                x, y, _ = self._grids[0]
+                shown = Difference(
+                    (program % x, program // x % y, program // (x * y)), tensor, element,
+                    _number(run.before, (tensor, element)), _number(run.after, (tensor, element)),
+                    run.agreement.differing, run.agreement, _VARIATION_NAMES[0],
+                )  # fmt: skip
+                return PassMeaning(LOWERING, "changed", _in_words(run.agreement), shown, arithmetic="ordinary")
+            if not run.agreement.passes:
+                words.append(_in_words(run.agreement))
+        if words:
+            detail = f"no more than another order of sums may change: {words[0]}"
+            return PassMeaning(LOWERING, "not decided", detail, arithmetic="ordinary")
+        return PassMeaning(LOWERING, "same", f"within rounding, {len(programs)} programs", arithmetic="ordinary")
 
     # ── ordinary arithmetic ───────────────────────────────────────────────────────────────────────────────────
 

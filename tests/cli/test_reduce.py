@@ -7,11 +7,16 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.reduce.model import PythonCase, ReducedPython, likeness_of
-from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, refuse_lost
+from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, kept_meaning, refuse_lost
+from irscope.api.texts import one_pass
+from irscope.errors import UsageError
+from irscope.machine.captured import Inputs, run_text
+from irscope.machine.launch import Pointer
 from irscope.model.capture import Capture, Failure
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
@@ -23,6 +28,7 @@ from tests.analysis.findings.every import EVERY
 from tests.analysis.recorded import stored
 from tests.cli.json_reference import Reference, check
 from tests.cli.product import Run
+from tests.verify.test_safety import captures as safety_captures
 
 FAILING = Path(__file__).parents[1] / "record" / "kernels" / "failing.py"
 COUNTERS = Path(__file__).parents[1] / "data" / "counters"
@@ -127,6 +133,47 @@ def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
         assert (code in (1, 2), out) == (True, ""), words
         assert said in err, (words, err)
     assert capture.failure is None
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_a_pass_that_changes_the_meaning_is_kept() -> None:
+    pytest.importorskip("torch", reason="the kernels are recorded with tensors of torch")
+    moved, right = (safety_captures("cuda:90")[name] for name in ("recurrence_pipelined", "recurrence"))
+    pipeline = next(one for one in moved.passes() if one.label == "ttgir:pipeline#1")
+    kept = kept_meaning(moved, pipeline)
+    assert kept.last_stage == "ttgir"
+    assert kept.judge(REQUEST, (moved,)) is True
+    # The same kernel with a loop that is not pipelined, and one with other parameters.
+    assert kept.judge(REQUEST, (right,)) is False
+    assert kept.judge(REQUEST, (safety_captures("cuda:90")["copy_to_n"],)) is False
+    # Another pass that changed the text, and not the meaning.
+    assert kept_meaning(moved, one_pass(moved, "coalesce")).judge(REQUEST, (moved,)) is False
+    with pytest.raises(UsageError, match="passes of ttir and ttgir are compared"):
+        kept_meaning(moved, one_pass(moved, "to_llvmir"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.triton
+@pytest.mark.newest
+def test_a_changed_meaning_is_reduced(irscope: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the kernel is recorded with tensors of torch")
+    path, file = tmp_path / "moved.irscope", tmp_path / "reduced.mlir"
+    save(safety_captures("cuda:90")["recurrence_pipelined"], path)
+    code, _, err = irscope("reduce", path, "--meaning", "pipeline", "-o", file, "-j", 1)
+    assert (code, "22 → 13 operations" in err) == (0, True), err
+    assert irscope(*run_line(file, "irscope")[1:])[0] == 0
+    again = CaptureStore().load("last")
+    pipeline = one_pass(again, "pipeline")
+    # Before the pass each iteration adds to what the last one stored; after it some read what was there before.
+    assert _counted_to(again.text_before(pipeline)) == 8
+    assert _counted_to(again.text_after(pipeline)) < 8
+
+
+def _counted_to(text: str | None) -> float:
+    memory = np.zeros(4, np.uint8)
+    assert text is not None
+    return run_text(text, (1, 1, 1), Inputs((Pointer(memory), 8), {"x": memory.view(np.float32)}, ()))["x"][0]
 
 
 def test_a_check_judges_failed_compiles_too(tmp_path: Path) -> None:

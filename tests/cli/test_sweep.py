@@ -29,6 +29,7 @@ from irscope.store.table import Journal, load_table, save_table
 from tests.cli.json_reference import Reference, check, unseen
 from tests.cli.product import ROOT, Run
 from tests.store.test_table import ROW
+from tests.verify.test_safety import captures as safety_captures
 
 pytest.importorskip("distributed", reason="pip install 'irscope[sweep]'")
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.filterwarnings("ignore")]
@@ -54,7 +55,13 @@ def capture(clean_session: None) -> Capture:
 
 
 def swept(
-    client: Any, capture: Capture, table: Path, *versus: str, known: tuple[SweepRow, ...] = (), each: Any = None
+    client: Any,
+    capture: Capture,
+    table: Path,
+    *versus: str,
+    known: tuple[SweepRow, ...] = (),
+    each: Any = None,
+    verifies: bool = False,
 ) -> tuple[list[SweepRow], list[SweepRow]]:
     """(the rows, those that were compiled now)"""
     made: list[SweepRow] = []
@@ -65,7 +72,10 @@ def swept(
             if each is not None:
                 each(len(made))
 
-    rows = sweep(client, {(): [capture]}, points_of(versus), Journal(table), known, timeout_s=60, progress=progress)
+    rows = sweep(
+        client, {(): [capture]}, points_of(versus), Journal(table), known, timeout_s=60, progress=progress,
+        verifies=verifies,
+    )  # fmt: skip
     return rows, made
 
 
@@ -129,6 +139,17 @@ def test_a_failure_is_a_row(client: Any, capture: Capture, tmp_path: Path) -> No
     without = replace(capture, artifacts=tuple(one for one in capture.artifacts if one.stage == "cubin"))
     rows, _ = swept(client, without, tmp_path / "b.csv")
     assert (rows[0].failure, "holds no source stage" in rows[0].message) == ("refused", True)
+
+
+def test_the_meaning_of_each_compile_is_a_column(client: Any, capture: Capture, tmp_path: Path) -> None:
+    """The pipeliner of every released Triton moves the load of a recurrence before the store that it reads."""
+    pytest.importorskip("torch", reason="the kernel is recorded with tensors of torch")
+    launched = safety_captures("cuda:90")["recurrence_pipelined"]
+    rows, _ = swept(client, launched, tmp_path / "a.csv", "plan=-pipeline", verifies=True)
+    assert {one.vs: one.meaning for one in rows} == {"": "changed", "plan=-pipeline": "same"}
+    assert swept(client, launched, tmp_path / "a.csv", "plan=-pipeline", known=tuple(rows), verifies=True)[1] == []
+    # Without a launch there are no arguments to run it with.
+    assert swept(client, capture, tmp_path / "b.csv", verifies=True)[0][0].meaning == "not decided"
 
 
 def test_what_its_workers_were_ended_by_is_tried_again(client: Any, capture: Capture, tmp_path: Path) -> None:

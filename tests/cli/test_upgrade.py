@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.cli import upgrade as command
+from irscope.model.capture import Capture
 from irscope.render.report.results import upgrade_captures, upgrade_results
 from irscope.render.text.upgrade import sorted_rows
 from tests.analysis.upgrade.rows import a_timed_upgrade, an_upgrade
@@ -48,6 +49,28 @@ def test_what_cannot_be_run_is_said(irscope: Run) -> None:
     assert code == command.WORSE
     assert "the meaning is not decided: " in err
     assert re.search(r"meaning: \d not decided", err)
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_another_ptxas_is_blamed(irscope: Run, product: Capture, tmp_path: Path) -> None:
+    import triton
+
+    real = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    other = tmp_path / "ptxas"
+    other.write_text(f'#!/bin/sh\ncase "$*" in *--version*) exec {real} --version;; esac\nexec {real} "$@" -O0\n')
+    other.chmod(0o755)
+    code, text, err = irscope("upgrade", product.id, "--to", f"ptxas={other}", "-j", 1)
+    assert code == command.WORSE, err
+    assert re.search(r"instructions [\d,]+ → [\d,]+ +ptx → cubin: ptxas", text)
+    rows = {
+        f"ptxas={tmp_path}": "is no program",
+        "ptxas=": "is no program",
+    }
+    for value, said in rows.items():
+        code, _, err = irscope("upgrade", product.id, "--to", value)
+        assert (code, said in err) == (2, True), err
+    assert "leave it out with --to ptxas=" in irscope("upgrade", product.id, "--to", f"ptxas={other}", "--time")[2]
 
 
 @pytest.mark.usefixtures("stood_in")

@@ -13,7 +13,7 @@ import selectors
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from irscope.record.process.child import (
     Child,
     ForkServer,
     child_process,
+    variables_set,
     warm_children,
     warm_server,
 )
@@ -100,6 +101,7 @@ class VariantPool:
         jobs: how many at a time; by default one for each core.
         timeout_s: of processor time for one compile; one that sleeps may do so for two seconds more.
         interpreter: a Python with another Triton, for the requests that name none.
+        variables: of the environment of its compiles, besides this process's own.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class VariantPool:
         jobs: int | None = None,
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.jobs = jobs or default_jobs()
+        self._variables = variables or {}
         self.timeout_s = timeout_s
         self._interpreter = interpreter
         self._servers: dict[str | None, _Server] = {}
@@ -195,7 +199,7 @@ class VariantPool:
         chosen = self._server_of(request.interpreter or self._interpreter)
         chosen.imported()
         interpreter = request.interpreter or self._interpreter
-        with ExitStack() as stack:
+        with ExitStack() as stack, variables_set(self._variables):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
             child = stack.enter_context(child_process(RECORDING, folder, interpreter=interpreter, ahead=TRITON))
             request = replace(request, log_path=str(child.log))
@@ -375,6 +379,11 @@ def own_request(capture: Capture, asked: RecordingOptions, version: str) -> Reco
     return replace(request, compiled_launch=replace(capture.launch, options=chosen))
 
 
+def ptxas_variables(path: str) -> dict[str, str]:
+    """What Triton takes the path of a ptxas from, for every target of NVIDIA's."""
+    return dict.fromkeys(("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"), path)
+
+
 @dataclass(slots=True)
 class Compiler:
     """One Triton: a pool of workers of it, and how it compiles besides what a capture holds; a context manager.
@@ -386,10 +395,17 @@ class Compiler:
     asked: RecordingOptions
     """The plan and the options here come on top of a capture's."""
     jobs: int | None = None
+    ptxas: str = ""
+    """The path of a ptxas in place of its own."""
     pool: VariantPool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
+        self.pool = VariantPool(
+            jobs=self.jobs,
+            timeout_s=self.asked.timeout_s,
+            interpreter=self.interpreter,
+            variables=ptxas_variables(self.ptxas) if self.ptxas else None,
+        )
 
     def __enter__(self) -> Compiler:
         self.pool.__enter__()

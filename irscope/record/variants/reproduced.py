@@ -18,6 +18,7 @@ _NOT_MADE = ("sass", "edited")
 _KEPT = "TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_NVDISASM_PATH"
 _SWITCH = re.compile(r"^(?:TRITON|MLIR|LLVM|DISABLE|AMDGCN|NVPTX|PTXAS|USE)_")
 _PTX_FILE = re.compile(rb"tmp[0-9a-z_]{8}(?=\.ptx\b)")
+_SAY_WHY = ("error", "Error", "ERROR", "Assertion")
 _MOST_SHOWN = 15
 
 
@@ -114,7 +115,9 @@ def _failure(recorded: Failure | None, code: int | None, said: str) -> str:
         return ""
     if (recorded.kind == "abort") != (code < 0):
         return f"it {_ended(code)}, and the capture {recorded.verdict}: {recorded.headline}"
-    wanted = [recorded.headline, *recorded.diagnostics.splitlines()]
+    lines = recorded.diagnostics.splitlines()
+    # Failures of other kinds share the lines of Python that MLIR quotes, and those of its module.
+    wanted = [recorded.headline, *([line for line in lines if any(word in line for word in _SAY_WHY)] or lines)]
     if not any(_said(line, said) for line in wanted):
         return f"it fails with another message than {recorded.headline!r}"
     return ""

@@ -66,6 +66,8 @@ def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
             lines.append(f"  {row.answer}  {len(alike)} passes, {alike[0].label} to {alike[-1].label}: {row.detail}.")
         elif alike and (row.answer != "same" or row.arithmetic != "ring"):
             lines += _row(row)
+    if verdict.lowering is not None:
+        lines += _row(verdict.lowering)
     return "\n".join(lines) + "\n"
 
 

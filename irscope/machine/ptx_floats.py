@@ -1,0 +1,169 @@
+"""What PTX instructions on floats, and some more on integers, compute for all threads of a CTA at once.
+
+Registers are 64-bit integers that hold the bits. Functions that hardware approximates are computed exactly. Source:
+"PTX ISA", chapter 9.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.machine.ptx_arithmetic import cut
+from irscope.machine.values import Array, narrow_float
+
+_Integers = NDArray[np.int64]
+_WARP = 32
+_NARROW = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+_PLAIN = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+
+
+def dtype_of(kind: str) -> np.dtype[Any] | None:
+    """The type of each element of `f16x2`, `bf16`, `f32`; None for what is no float, or not computed."""
+    kind = kind.removesuffix("x2")
+    if kind in _NARROW:
+        return narrow_float(_NARROW[kind])
+    return np.dtype(_PLAIN[kind]) if kind in _PLAIN else None
+
+
+def elements(values: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]:
+    """The floats in registers, the lowest bits first."""
+    bits = 8 * dtype.itemsize
+    mask = (1 << bits) - 1 if bits < 64 else -1
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    return [((values >> place * bits) & mask).astype(unsigned).view(dtype) for place in range(count)]
+
+
+def packed(floats: Sequence[Array], dtype: np.dtype[Any]) -> _Integers:
+    """Registers of floats, the first in the lowest bits."""
+    bits = 8 * dtype.itemsize
+    whole = np.zeros(len(floats[0]), np.int64)
+    for place, one in enumerate(floats):
+        raw = np.ascontiguousarray(one.astype(dtype)).view(f"u{dtype.itemsize}").astype(np.int64)
+        whole = whole | (raw << place * bits)
+    return whole
+
+
+def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integers | None:
+    """What an instruction makes of its operands' bits; None if it is not computed. Arguments as of `computed`."""
+    with np.errstate(all="ignore"):
+        if name == "cvt":
+            return _converted(suffixes, operands)
+        if name == "redux":
+            return _of_warp(suffixes, operands[0])
+        if name == "mul" and "hi" in suffixes and suffixes[-1] in ("s64", "u64"):
+            return _high(operands[0], operands[1], is_signed=suffixes[-1] == "s64")
+        kinds = [one for one in suffixes if dtype_of(one) is not None]
+        if not kinds or len(kinds) > 2 or suffixes[-1] != kinds[-1]:
+            return None
+        # add.rn.f32.bf16 d, a, c: the last operand is as wide as the result.
+        of_operands = [*[kinds[-1]] * (len(operands) - 1), kinds[0]]
+        dtype = dtype_of(kinds[0])
+        assert dtype is not None
+        count = 2 if kinds[0].endswith("x2") else 1
+        rows = [elements(one, dtype_of(kind) or dtype, count) for one, kind in zip(operands, of_operands, strict=True)]
+        if name == "setp":
+            return _compared(suffixes, [row[0] for row in rows])
+        function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)
+        if function is None:
+            return None
+        wide = np.float64 if name in ("fma", "mad") or dtype == np.float64 else np.float32
+        made = [function(*[row[place].astype(wide) for row in rows]) for place in range(count)]
+        return packed([np.clip(one, 0, 1) if "sat" in suffixes else one for one in made], dtype)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
+    "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c, "min": np.fmin, "max": np.fmax,
+    "min.NaN": np.minimum, "max.NaN": np.maximum, "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal,
+    "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "copysign": lambda a, b: np.copysign(b, a),
+}  # fmt: skip
+_ORDERED: Mapping[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+
+
+def _compared(suffixes: Sequence[str], parts: Sequence[Array]) -> _Integers | None:
+    if len([one for one in suffixes if one != "ftz"]) > 2 or len(parts) != 2:
+        return None
+    name, (one, two) = suffixes[0], parts
+    no_order = np.isnan(one) | np.isnan(two)
+    if name in ("num", "nan"):
+        return (no_order == (name == "nan")).astype(np.int64)
+    function = _ORDERED.get(name.removesuffix("u"))
+    if function is None:
+        return None
+    holds = function(one.astype(np.float64), two.astype(np.float64))
+    return np.where(no_order, name.endswith("u"), holds).astype(np.int64)
+
+
+_ROUNDED: Mapping[str, Callable[[Array], Array]] = {
+    "rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil
+}  # fmt: skip
+
+
+def _converted(suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integers | None:
+    target, source = suffixes[-2:]
+    if {"rz", "rm", "rp", "relu", "rs"} & {*suffixes}:
+        return None
+    if target == "tf32" and source == "f32":
+        return (operands[0] + 0x1000) & 0xFFFFE000
+    given, made = dtype_of(source), dtype_of(target)
+    whole = next((_ROUNDED[one] for one in suffixes if one in _ROUNDED), None)
+    if given is None and made is not None and source[0] in "su":
+        # An unsigned 64-bit register is held as a signed number.
+        numbers = cut(operands[0], source, wide=False)
+        return packed([numbers.view(np.uint64) if source == "u64" else numbers], made)
+    if given is not None and made is None and target[0] in "su" and whole is not None:
+        limits = np.iinfo(np.dtype(f"{'i' if target[0] == 's' else 'u'}{int(target[1:]) // 8}"))
+        values = whole(elements(operands[0], given, 1)[0].astype(np.float64))
+        if target == "u64":
+            return None
+        inside = np.clip(np.nan_to_num(values, nan=0), limits.min, limits.max)
+        return np.where(inside >= 2.0**63, limits.max, np.minimum(inside, 2.0**62 * 1.999).astype(np.int64))
+    if given is None or made is None:
+        return None
+    lanes = 2 if source.endswith("x2") else 1
+    # cvt.rn.f16x2.f32 d, a, b: a gives the upper half.
+    values = [one for operand in reversed(operands) for one in elements(operand, given, lanes)]
+    wide = [one.astype(np.float64) for one in values]
+    if whole is not None:
+        wide = [whole(one) for one in wide]
+    limit = _LARGEST.get(target.removesuffix("x2"))
+    if limit is not None:
+        wide = [np.where(np.isnan(one), one, np.clip(one, -limit, limit)) for one in wide]
+    return packed(wide, made)
+
+
+def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:
+    """redux.sync: of the threads of each warp, all of them."""
+    name = next((one for one in suffixes if one in ("add", "min", "max", "and", "or", "xor")), "")
+    if len(values) % _WARP or not name or dtype_of(suffixes[-1]) is not None:
+        return None
+    functions = {
+        "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }  # fmt: skip
+    rows = cut(values, suffixes[-1], wide=False).reshape(-1, _WARP)
+    return cut(np.repeat(functions[name].reduce(rows, axis=1), _WARP), suffixes[-1], wide=False)
+
+
+def _high(one: _Integers, two: _Integers, *, is_signed: bool) -> _Integers:
+    """The upper 64 bits of a product of 64-bit numbers."""
+    mask = np.uint64(0xFFFFFFFF)
+    a, b = np.broadcast_arrays(one.view(np.uint64), two.view(np.uint64))
+    shift = np.uint64(32)
+    low = (a & mask) * (b & mask)
+    middle = (a >> shift) * (b & mask) + (low >> shift)
+    other = (a & mask) * (b >> shift) + (middle & mask)
+    high = ((a >> shift) * (b >> shift) + (middle >> shift) + (other >> shift)).view(np.int64)
+    return high - np.where(one < 0, two, 0) - np.where(two < 0, one, 0) if is_signed else high

@@ -1,0 +1,92 @@
+"""Whether the PTX of a launch means what its TTGIR means: both are executed for single programs, with all values.
+
+A difference is one of Triton's lowering or of LLVM; what is right here and wrong on a GPU is one of ptxas.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from irscope.device.measurement import Agreement
+from irscope.errors import DAMAGE, NotRun, WrongProgram
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.agreement import agreement_of, moved_runs
+from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
+from irscope.machine.captured import Inputs, run_text
+from irscope.machine.ptx import StuckThreads
+from irscope.machine.values import Array
+from irscope.model.capture import Capture
+from irscope.verify.cta import CtaVerifier
+
+_INSTRUCTIONS = 20_000
+"""Of a CTA, that are followed: some seconds."""
+_ORDER = 2.0**-8
+"""Of the largest element: what another order of the sums of a product may change, which moved inputs do not show."""
+_ORDER_ULPS = 8.0
+"""The same of narrow formats, whose sums are rounded each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LoweredRun:
+    """What the PTX of one program leaves, beside what its TTGIR leaves."""
+
+    agreement: Agreement
+    before: dict[str, Array]
+    """Each tensor after the TTGIR."""
+    after: dict[str, Array]
+    """Each tensor after the PTX."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether no order of sums explains the difference: of integers, of NaNs, or of a size of their own."""
+        name = self.agreement.argument
+        if self.agreement.passes or name not in self.before:
+            return False
+        if self.agreement.verdict == "nan" or not is_float(self.before[name].dtype):
+            return True
+        sizes = np.abs(self.before[name].astype(np.float64))
+        largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+        order = max(_ORDER, _ORDER_ULPS * 2.0 ** -float_bits(self.before[name].dtype))
+        return (self.agreement.max_abs_error or 0.0) > order * largest
+
+
+def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> _LoweredRun:
+    """Run the TTGIR and the PTX of one program.
+
+    Args:
+        capture: of a launch.
+        inputs: makes the arguments, the same ones each time.
+        program: its number.
+        most: the instructions that are followed.
+
+    Raises NotRun where one of both is not executed, WrongProgram where one does what no kernel may do.
+    """
+    ttgir, ptx, grid = capture.texts.get("ttgir"), capture.texts.get("ptx"), capture.launch.grid
+    if not ttgir or not ptx or grid is None:
+        raise NotRun("the capture has no TTGIR and PTX of a launch")
+
+    def run(given: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:
+        return run_text(ttgir, grid, given, programs=[program], arithmetic=arithmetic)
+
+    before = run(inputs())
+    given = inputs()
+    try:
+        CtaVerifier(capture, grid, given, [], frozenset(), parse_mlir(ttgir), (ptx, "ptx")).execute(program, most)
+    except StuckThreads as error:
+        raise WrongProgram(f"the PTX: {error}") from error
+    except (NotRun, WrongProgram):
+        raise
+    except DAMAGE as error:
+        raise NotRun(f"the PTX is not followed ({error})") from error
+    after = {name: tensor.copy() for name, tensor in given.tensors.items()}
+    first = {name: tensor.copy() for name, tensor in inputs().tensors.items()}
+    moved = moved_runs(run, inputs, 0)
+    with np.errstate(all="ignore"):
+        agreement = agreement_of(first, before, moved, after, "runs on inputs moved by one unit")
+    return _LoweredRun(agreement, before, after)

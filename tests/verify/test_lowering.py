@@ -1,0 +1,100 @@
+"""The PTX of real compiles means what their TTGIR means; edits of it are reported with a witness."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from irscope.machine.ptx_arithmetic import computed
+from irscope.machine.ptx_floats import float_computed
+from irscope.model.capture import Capture
+from irscope.render.text.verdict import render_meaning
+from irscope.verify.meaning import LOWERING, verify_lowering, verify_passes
+from tests.machine.recorded import SCRIPT, recorded, small_examples
+from tests.marks import newest_but
+
+pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
+pytestmark = [pytest.mark.triton]
+
+
+@pytest.mark.parametrize("target", newest_but(["cuda:90"], "cuda:90", "cuda:80", rare={"cuda:80"}))
+def test_the_ptx_of_a_compile_means_the_same(target: str) -> None:
+    decided: set[str] = set()
+    for capture in recorded(SCRIPT, target):
+        found = verify_lowering(capture)
+        assert found.answer != "changed", (capture.name, found.detail)
+        if found.answer == "same":
+            decided.add(capture.name)
+    # Products by mma.sync or wgmma, transpositions through shared memory, reductions; not copies of tiles.
+    assert decided >= {"add_kernel", "softmax_kernel", "matmul_naive_kernel", "transpose_kernel", "attention_kernel"}
+
+
+# Kernel → what is edited in its PTX, the first time that it matches, and what it becomes.
+PLANTED = (
+    ("add_kernel", r"add(\.f32)", r"sub\1"),
+    ("add_kernel", r"(ld\.global\S+ .*\[ ?%\w+ \+ )0", r"\g<1>4"),
+    # Not its maximum: another one gives the same result.
+    ("softmax_kernel", r"add(\.f32)", r"sub\1"),
+    ("layer_norm_forward_kernel", r"(shfl\.sync\.bfly\.b32.*, )16, ", r"\g<1>8, "),
+    ("transpose_kernel", r"(ld\.shared\S+\s+.*\[%\w+)\]", r"\1+8]"),
+    ("layer_norm_forward_kernel", r"(sub\.f32\s+%\w+, )(%\w+), (%\w+)", r"\1\3, \2"),
+    ("matmul_naive_kernel", r"(wgmma\.mma_async\S* .*), 1, 1,", r"\1, -1, 1,"),
+    ("matmul_naive_kernel", r".*\bst\.global\..*", ""),
+)
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize(("kernel", "pattern", "edit"), PLANTED)
+def test_an_edit_of_the_ptx_is_reported(kernel: str, pattern: str, edit: str) -> None:
+    capture = small_examples("cuda:90")[f"triton {kernel}"]
+    text, count = re.subn(pattern, edit, capture.text("ptx"), count=1)
+    assert count
+    verdict = verify_passes(_with_ptx(capture, text), programs=1)
+    assert verdict.answer == "changed"
+    assert verdict.culprit is not None
+    assert verdict.culprit.label == LOWERING
+    difference = verdict.culprit.difference
+    assert difference is not None
+    assert difference.before != difference.after
+    assert f"changed  {LOWERING}" in render_meaning(verdict)
+
+
+@pytest.mark.newest
+def test_what_is_not_executed_is_not_decided() -> None:
+    capture = small_examples("cuda:90")["triton add_kernel"]
+    unknown = capture.text("ptx").replace("add.f32", "unheard_of.f32", 1)
+    verdict = verify_passes(_with_ptx(capture, unknown), programs=1)
+    assert (verdict.answer, verdict.lowering and verdict.lowering.answer) == ("same", "not decided")
+    outside = re.sub(r"(st\.global\S+ \[ ?%\w+ \+ )0", r"\g<1>4096000", capture.text("ptx"), count=1)
+    assert "stores outside of all tensors" in verify_lowering(_with_ptx(capture, outside)).detail
+
+
+def _with_ptx(capture: Capture, text: str) -> Capture:
+    return capture.with_(
+        artifacts=tuple(replace(one, data=text) if one.stage == "ptx" else one for one in capture.artifacts)
+    )
+
+
+def test_instructions_of_64_bits_and_pairs() -> None:
+    numbers = np.array([-1166736428584927088, 3, 1 << 62], np.int64)
+    by = np.full(3, 63, np.int64)
+    assert (computed("shr", ["u64"], [numbers, by]) == [int(one) % 2**64 >> 63 for one in numbers.tolist()]).all()
+    factor = np.full(3, -9123216960442729871, np.int64)
+    high = [one * int(factor[0]) >> 64 for one in numbers.tolist()]
+    assert (float_computed("mul", ["hi", "s64"], [numbers, factor]) == high).all()
+    signs = computed("prmt", ["b32"], [np.array([0x80FF7F]), np.array([0]), np.array([0x9810])])
+    assert signs is not None
+    assert int(signs[0]) == 0x0000FF7F | 0xFF << 24 * (0xFF >> 7 & 1) & 0xFF000000
+    # cvt.rn.f16x2.f32 d, a, b: b is in the lower half.
+    bits = [np.array([one], np.float32).view(np.int32).astype(np.int64) for one in (1.5, -2.0)]
+    pair = float_computed("cvt", ["rn", "f16x2", "f32"], bits)
+    assert pair is not None
+    assert pair.astype(np.uint32).view(np.float16).tolist() == [-2.0, 1.5]
+    # add.rn.f32.bf16 d, a, c, as for cuda:100: a is narrow, c and d are wide.
+    narrow, wide = np.array([0x3FC0]), np.array([np.float32(0.1)]).view(np.int32).astype(np.int64)
+    mixed = float_computed("add", ["rn", "f32", "bf16"], [narrow, wide])
+    assert mixed is not None
+    assert mixed.astype(np.uint32).view(np.float32)[0] == np.float32(1.5) + np.float32(0.1)
