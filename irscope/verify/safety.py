@@ -99,8 +99,8 @@ class _Verifier:
         self.programs: Sequence[int] = ()
         self.shared = ""
         self.proved = False
-        self._waits = False
-        """Whether a program alone waits for others."""
+        self._waits: set[int] = set()
+        """Programs that wait for others when they run alone."""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
         self._each = 1  # access of an element by the first program
@@ -174,7 +174,8 @@ class _Verifier:
             except WaitsForOthers:
                 if self.all_programs > _MOST_WAITING:
                     raise
-                self._waits, listener = True, make()
+                self._waits.update(programs)
+                listener = make()
         self._run_once(text, OfPrograms(listener, programs), self._together(programs))
         return listener
 
@@ -449,6 +450,8 @@ class _Verifier:
             most //= 8
         if self.elements is None:
             programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+        if 0 in self._waits:
+            raise NotRun("program 0 waits for others, and single programs are followed")
         stuck = any(one.kind == "never-ends" for one in self.violations)
         for program in programs:
             try:
