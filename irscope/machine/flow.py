@@ -74,7 +74,7 @@ def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands]
     spins = may_spin(step.operation)
-    for iteration in range(machine.arithmetic.most_iterations):
+    for _ in range(machine.arithmetic.most_iterations):
         if spins:
             machine.spin(step, carried)
         condition, *passed = machine.region(before, remaining.frame, carried)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun, UsageError
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
 from irscope.machine.arithmetic import Arithmetic, convert_float
@@ -322,5 +322,3 @@ def _may_wait(module: MlirModule) -> bool:
         return True
     kernel = module.kernel
     return kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(touches_others, kernel.walk()))
-
-

@@ -11,7 +11,6 @@ import numpy as np
 
 from irscope.errors import NeverEnds
 
-
 _Result = TypeVar("_Result")
 
 
@@ -104,7 +103,7 @@ class Partitions:
         self._idle = 0
 
     def pause(self, number: int, is_idle: bool) -> bool:
-        """Let the others run, in a loop that waits for them; false if all of them are in such loops, and none does more.
+        """Let the others run, in a loop that waits for them; false if all are in such loops, and none does more.
 
         `is_idle`: whether the last iteration left everything as it was.
         """

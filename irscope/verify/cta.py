@@ -161,7 +161,9 @@ class CtaVerifier:
         for one in order.beyond.values():
             word = "writes" if one.writes else "reads"
             detail = f"one thread {word} byte {one.place} of shared memory, of which the launch has {used} bytes"
-            yield Violation("out-of-bounds", detail, (self._witness(one.item, one.thread, place),), made_by=self._author)
+            yield Violation(
+                "out-of-bounds", detail, (self._witness(one.item, one.thread, place),), made_by=self._author
+            )
         for race in order.found.values():
             yield self._violation(race, place)
 

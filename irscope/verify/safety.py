@@ -19,7 +19,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from irscope.errors import IrscopeError, NeverEnds, NotComputed, NotRun, OutOfBounds, UsageError, WaitsForOthers, WrongProgram
+from irscope.errors import (
+    IrscopeError,
+    NeverEnds,
+    NotComputed,
+    NotRun,
+    OutOfBounds,
+    UsageError,
+    WaitsForOthers,
+    WrongProgram,
+)
 from irscope.ir.mlir.model import Operation
 from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.launch import run
@@ -28,7 +37,7 @@ from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, prove_programs
+from irscope.verify.programs import ProgramsProof, chosen_programs, prove_programs, spread_evenly
 from irscope.verify.texts import AddressWatch, ExecutedText, Listeners
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
@@ -100,7 +109,7 @@ class _Verifier:
         self.shared = ""
         self.proved = False
         self._waits: set[int] = set()
-        """Programs that wait for others when they run alone."""
+        """Programs that wait for others, where they run alone or last of a few."""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
         self._each = 1  # access of an element by the first program
@@ -174,7 +183,7 @@ class _Verifier:
             except WaitsForOthers:
                 if self.all_programs > _MOST_WAITING:
                     raise
-                self._waits.update(programs)
+                self._waits.update(programs[-1:])
                 listener = make()
         self._run_once(text, OfPrograms(listener, programs), self._together(programs))
         return listener
@@ -250,7 +259,10 @@ class _Verifier:
         ]
         if unknown:
             named = ", ".join(unknown)
-            self.undecided.append(f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold (record --values)")
+            self.undecided.append(
+                f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold "
+                "(record --values)"
+            )
             # What random elements show is no fault of the kernel.
             bounds.found.clear()
         if bounds.unknown:
@@ -274,19 +286,25 @@ class _Verifier:
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:
             return
-        self.programs = _chosen(self.all_programs, self._each, self.elements)
+        self.programs = chosen_programs(self.all_programs, self._each, self.elements)
+        before = len(self.undecided)
         if len(self.programs) < self.all_programs:
             suspects = self._prove()
             if suspects is None:
                 self.programs = (0,)
                 return
             self.programs = sorted({*self.programs, *suspects})
-        before = len(self.undecided)
+        told = len(self.undecided)
         conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
+        if self._waits and len(self.programs) < self.all_programs:
+            # All had to be executed: none is left for a proof.
+            self.programs, told = range(self.all_programs), before
+            del self.undecided[before:]
+            conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         self._own = conflicts.own
         if self.violations:
             return
-        is_random = len(self.undecided) > before and text.needs_values
+        is_random = len(self.undecided) > told and text.needs_values
         if conflicts.lost_clocks and conflicts.found:
             self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
             return
@@ -412,7 +430,7 @@ class _Verifier:
             each += sum(one.storage_bytes or 0 for one in record.arguments) // _BYTES_PER_ELEMENT if record else 0
             each *= self.all_programs if self._waits else 1
         most = len(own) if self.elements is None else max(self.elements // each, 1)
-        own = [own[place] for place in _spread(len(own), most)]
+        own = [own[place] for place in spread_evenly(len(own), most)]
         groups = [[program] for program in own] if sync_operations(text.module) else [own]
         for programs in groups if own else ():
             if not self.violations:
@@ -437,19 +455,13 @@ class _Verifier:
         text = ExecutedText(self.capture, texts["ttgir"])
         inputs = self._inputs(text)
         paths = self._paths()
-        arguments = Arguments(text.module, inputs, paths)
-        bounds = Bounds(text.module, arguments)
-        written: set[str] = set()
-        for operation in text.module.walk():
-            writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
-            if writes and operation.kind != "atomic":
-                written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
-        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module, code)
+        written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
         programs, most = [0], DEFAULT_INSTRUCTIONS
         if self.elements is not None and self.elements <= QUICK_ELEMENTS:
             most //= 8
         if self.elements is None:
-            programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+            programs, most = spread_evenly(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
         if 0 in self._waits:
             raise NotRun("program 0 waits for others, and single programs are followed")
         stuck = any(one.kind == "never-ends" for one in self.violations)
@@ -582,21 +594,6 @@ class _Verifier:
             if wanted in places:
                 return label
         return ""
-
-
-def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
-    """The programs to execute: all, or the first ones, the last ones and others evenly between."""
-    if most is None or count * each <= most:
-        return range(count)
-    wanted = max(most // each, 2)
-    return sorted(
-        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
-    )
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """At most so many numbers below a count, evenly, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
 
 
 def _sentence(error: Exception) -> str:
