@@ -52,7 +52,7 @@ class SharedRace:
 
 
 @dataclass(frozen=True, slots=True)
-class BeyondShared:
+class _BeyondShared:
     """An access behind the end of the shared memory that the launch has."""
 
     item: Instruction
@@ -87,7 +87,7 @@ class SharedOrder(CtaListener):
         `end`: the bytes of shared memory that the launch has, of those that are followed.
         """
         self.threads, self._in_order, self._end = threads, in_order, end
-        self.beyond: dict[int, BeyondShared] = {}
+        self.beyond: dict[int, _BeyondShared] = {}
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
         self._units: dict[tuple[str, int], int] = {}
         self._clocks = threads + _MOST_UNITS
@@ -283,7 +283,7 @@ class SharedOrder(CtaListener):
         own = who if clock is None else clock
         if space == "shared" and self._end is not None and where.size and where.max() * places.granule >= self._end:
             at = int(where.argmax())
-            row = BeyondShared(item, int(who[at]), writes, int(where[at]) * places.granule)
+            row = _BeyondShared(item, int(who[at]), writes, int(where[at]) * places.granule)
             self.beyond.setdefault(id(item), row)
         if where.size and where.max() >= len(places.writer):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
