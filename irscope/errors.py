@@ -13,6 +13,8 @@ IrscopeError                the base: every message names the value and the reme
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
 ├── NotRun                  the machine cannot execute a kernel; the message names what is missing
+│   ├── NotComputed         what is executed depends on elements that nobody knows
+│   └── WaitsForOthers      a program waits for programs that were not executed with it
 ├── WrongProgram            a kernel does what no kernel may, such as a failed assertion
 │   ├── OutOfBounds         an access outside of every storage of the launch
 │   └── NeverEnds           a wait or a loop that never ends
@@ -108,6 +110,14 @@ class OutOfBounds(WrongProgram):
 
 class NeverEnds(WrongProgram):
     """A wait, or a loop, never ends: what it waits for does not come."""
+
+
+class NotComputed(NotRun):
+    """What is executed depends on elements that nobody knows."""
+
+
+class WaitsForOthers(NotRun):
+    """A program waits for what programs do that were not executed with it."""
 
 
 class ToolTooSlow(IrscopeError):

@@ -113,7 +113,7 @@ def captured_inputs(
         # Of a storage whose elements were recorded with another argument, what stands there is this one's too.
         is_known = elements is None and pointer.storage is shared and one.shares not in made_up
         if elements is None and not is_known:
-            elements = _drawn(one, random)
+            elements = _drawn(one, tensor.shape, random)
             made_up.append(one.path)
         if not is_known:
             elements = np.asarray(elements)
@@ -142,14 +142,21 @@ def _dtype(one: Argument) -> np.dtype[Any]:
 
 
 def _storage(one: Argument, shared: NDArray[np.uint8] | None) -> tuple[Pointer, Array]:
-    """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set; or `shared`."""
+    """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set; or `shared`.
+
+    A descriptor may state more than its storage holds: the tensor is then all elements of that.
+    """
     dtype = _dtype(one)
     reach = sum((size - 1) * stride for size, stride in zip(one.shape, one.strides, strict=True))
     first = (one.storage_offset or 0) * dtype.itemsize
-    size = max(one.storage_bytes or 0, first + (reach + 1) * dtype.itemsize if prod(one.shape) else first)
+    stated = first + (reach + 1) * dtype.itemsize if prod(one.shape) else first
+    is_beyond = one.kind == "descriptor" and one.storage_bytes is not None and one.storage_bytes < stated
+    size = one.storage_bytes or 0 if is_beyond else max(one.storage_bytes or 0, stated)
     storage: NDArray[np.uint8] = np.full(-(-size // 8) or 1, -1, np.int64).view(np.uint8)[:size]
     if shared is not None and shared.size >= size:
         storage = shared
+    if is_beyond:
+        return Pointer(storage, first), storage[: size // dtype.itemsize * dtype.itemsize].view(dtype)
     strides = tuple(stride * dtype.itemsize for stride in one.strides)
     tensor = np.ndarray(one.shape, dtype, storage, first, strides)
     return Pointer(storage, first), tensor
@@ -174,13 +181,13 @@ def _recorded(one: Argument, data: str) -> Array | None:
         return None
 
 
-def _drawn(one: Argument, random: np.random.Generator) -> Array:
+def _drawn(one: Argument, shape: tuple[int, ...], random: np.random.Generator) -> Array:
     if one.dtype == "bool":
-        return random.integers(0, 2, one.shape).astype(np.bool_)
+        return random.integers(0, 2, shape).astype(np.bool_)
     if "int" in one.dtype:
         low, high = (0, 1) if one.least is None or one.greatest is None else (one.least, one.greatest)
-        return random.integers(low, high, one.shape, endpoint=True)
-    return random.standard_normal(one.shape)
+        return random.integers(low, high, shape, endpoint=True)
+    return random.standard_normal(shape)
 
 
 def sampled_programs(grid: tuple[int, int, int], most: int | None) -> Sequence[int] | None:

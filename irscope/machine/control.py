@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.errors import NeverEnds, NotRun
+from irscope.errors import NeverEnds, NotRun, WaitsForOthers
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
@@ -250,6 +250,12 @@ class Machine:
         self.tensormaps: dict[int, tuple[Array, tuple[Array, ...], tuple[Array, ...]]] = {}
         """Address → what the tensor map there says: base, sizes and strides, the strides in bytes."""
         self.printed: list[str] = []
+        self.turns: tuple[Partitions, int] | None = None
+        """Of the programs that run with this one, and its number among them."""
+        self.is_alone = False
+        """Whether programs of the launch are left out."""
+        self._spun: dict[int, tuple[int, Sequence[Held]]] = {}
+        """Loop → how often memory had changed before its last iteration, and what was carried into that."""
         self.program_ids = (programs % grid[0], programs // grid[0] % grid[1], programs // (grid[0] * grid[1]))
         self._budget = budget
         self._executors = executors
@@ -276,6 +282,30 @@ class Machine:
             raise NotRun("the module has no function")
         with np.errstate(all="ignore"):
             self.call(kernel, arguments, np.arange(len(self.program_ids[0])))
+
+    def spin(self, step: Step, carried: Sequence[Held]) -> None:
+        """Take an iteration of a loop that may wait for other programs; they go on first.
+
+        Raises NeverEnds if none of them can, and WaitsForOthers if some were left out.
+        """
+        changes, before = self._spun.get(id(step), (-1, ()))
+        is_idle = changes == self.memory.changes and all(
+            isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
+            for one, other in zip(carried, before, strict=True)
+        )
+        self._spun[id(step)] = (self.memory.changes, carried)
+        own = self.partitions.number
+        if own is not None:
+            goes_on = self.partitions.pause(own, is_idle)
+        elif self.turns is not None:
+            goes_on = self.turns[0].pause(self.turns[1], is_idle)
+        else:
+            goes_on = not is_idle
+        if not goes_on:
+            what = f"{step.operation.name}, line {step.operation.first_line}"
+            if self.is_alone or own is not None:
+                raise WaitsForOthers(f"{what}: a program waits for others, which are not executed with it")
+            raise NeverEnds(f"{what}: it waits for what never comes")
 
     # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -412,3 +442,15 @@ class _Blocks:
             if len(chosen):
                 values = [take(frame.held(value), chosen) for value in passed]
                 self.waiting.setdefault(self.places[label], []).append((index[chosen], values))
+
+
+def may_spin(loop: Operation) -> bool:
+    """Whether a loop without a bound reads memory that other programs write."""
+    return len(loop.regions) > 1 and any(map(touches_others, loop.walk()))
+
+
+def touches_others(operation: Operation) -> bool:
+    """Whether an operation reads what other programs write while it runs: it is atomic, or volatile."""
+    info = operation.info
+    is_volatile = operation.attribute_texts.get("isVolatile") == "true"
+    return operation.kind == "atomic" or (is_volatile and info is not None and info.has_effect("reads", "global"))

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NeverEnds, WrongProgram
-from irscope.machine.control import Bindings, Executor, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step, may_spin
 from irscope.machine.values import Array, Held, dtype_of, full, merge, take
 
 
@@ -73,7 +73,10 @@ def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     before, after = step.operation.regions[:2]
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands]
+    spins = may_spin(step.operation)
     for _ in range(machine.arithmetic.most_iterations):
+        if spins:
+            machine.spin(step, carried)
         condition, *passed = machine.region(before, remaining.frame, carried)
         goes_on = cast(Array, condition)
         if not goes_on.any():

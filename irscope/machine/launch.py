@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from typing import Any, Union
@@ -21,15 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun, UsageError
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
 from irscope.machine.arithmetic import Arithmetic, convert_float
-from irscope.machine.control import ElementBudget, Executor, Machine, Observer
+from irscope.machine.control import ElementBudget, Executor, Machine, Observer, may_spin, touches_others
 from irscope.machine.elementwise import ELEMENTWISE
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
 from irscope.machine.memory import GlobalMemory, OnAccess
+from irscope.machine.partitions import Partitions
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
@@ -130,7 +131,8 @@ def run(
     if missing:
         counts = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {counts}.")
-    at_once = 1 if _may_wait(module) else _programs_at_once(module)
+    waits = _may_wait(module)
+    at_once = 1 if waits else _programs_at_once(module)
     named = elsewhere or {}
     storages = _storages(arguments)
     storages += [one for one in named.values() if not any(one is other for other in storages)]
@@ -143,24 +145,32 @@ def run(
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
     end = time.monotonic() + limits.seconds if limits.seconds is not None else None
+    turns = Partitions() if waits and len(chosen) > 1 else None
 
     def run_part(part: Array) -> list[str]:
         if end is not None and time.monotonic() > end:
             raise NotRun(f"not run: its programs did not end within {limits.seconds:g} s")
         machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic, budget)
+        machine.is_alone = len(chosen) < prod(grid)
+        if turns is not None:
+            machine.turns = (turns, int(np.searchsorted(chosen, part[0])))
         machine.run(held)
         return machine.printed
 
     budget = None if limits.elements is None else ElementBudget(limits.elements)
     is_watched = observer is not None or on_access is not None or budget is not None
     # Programs that may meet go one after another, and those that enlarge the memory.
-    is_ordered = any(_touches(one) or one.opcode == "global_scratch_alloc" for one in module.walk())
+    is_ordered = any(touches_others(one) or one.opcode == "global_scratch_alloc" for one in module.walk())
     jobs = 1 if is_watched or is_ordered else limits.jobs
     parts = [chosen[begin : begin + at_once] for begin in range(0, len(chosen), at_once)]
     printed: list[str] = []
     ended = 0
     with _one_blas_thread():
-        for part, lines in zip(parts, _mapped(run_part, parts, min(jobs, len(parts))), strict=True):
+        if turns is None:
+            results = _mapped(run_part, parts, min(jobs, len(parts)))
+        else:
+            results = iter(turns.run([partial(run_part, part) for part in parts]))
+        for part, lines in zip(parts, results, strict=True):
             printed += lines
             ended += len(part)
             if on_progress is not None:
@@ -308,20 +318,7 @@ def _programs_at_once(module: MlirModule) -> int:
 
 def _may_wait(module: MlirModule) -> bool:
     """Whether programs may wait for one another in a loop, as with a lock."""
-    if any(one.kind == "loop" and _may_spin(one) for one in module.walk()):
+    if any(one.kind == "loop" and may_spin(one) for one in module.walk()):
         return True
     kernel = module.kernel
-    return kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(_touches, kernel.walk()))
-
-
-def _may_spin(loop: Operation) -> bool:
-    """Whether what it goes on by is read of memory that other programs write."""
-    if len(loop.regions) < 2:
-        return False
-    return any(_touches(one) for block in loop.regions[0].blocks for top in block.operations for one in top.walk())
-
-
-def _touches(operation: Operation) -> bool:
-    info = operation.info
-    is_volatile = operation.attribute_texts.get("isVolatile") == "true"
-    return operation.kind == "atomic" or (is_volatile and info is not None and info.has_effect("reads", "global"))
+    return kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(touches_others, kernel.walk()))

@@ -21,6 +21,8 @@ _FAR = 1 << 40
 """Bytes: an access that is farther off than any index takes it begins at a pointer to something else."""
 _ALIGNMENT = 512
 """Of a storage's address in bytes, as torch's allocators give it."""
+_FEW = 16
+"""Elements that a write compares with those before it."""
 _GAP = 4096
 """Bytes between two storages, and before the first one: an access a little out of bounds is in no storage."""
 _UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -61,6 +63,8 @@ class GlobalMemory:
         for start, storage in zip(self._starts, storages, strict=True):
             self._bytes[start : start + storage.size] = storage
         self.on_access = on_access
+        self.changes = 0
+        """How many writes changed something: of a few elements, whose values are compared, or of many."""
 
     def address(self, storage: int) -> int:
         """The first address of a storage, by its number."""
@@ -182,7 +186,10 @@ class GlobalMemory:
 
     def _write(self, places: Array, values: Array, dtype: np.dtype[Any]) -> None:
         """Set elements; of several at one index the last one stays."""
-        self._units(dtype)[places] = np.ascontiguousarray(values, dtype).view(_UNITS[dtype.itemsize])
+        units, written = self._units(dtype), np.ascontiguousarray(values, dtype).view(_UNITS[dtype.itemsize])
+        if places.size > _FEW or (units[places] != written).any():
+            self.changes += 1
+        units[places] = written
 
     def _units(self, dtype: np.dtype[Any]) -> Array:
         return self._bytes.view(_UNITS[dtype.itemsize])

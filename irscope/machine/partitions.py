@@ -1,13 +1,17 @@
-"""The partitions of a warp-specialised kernel: each runs until it waits for what another one does."""
+"""What runs side by side, partitions of a warp-specialised kernel or programs: each until it waits for another one."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from irscope.errors import NeverEnds
+
+_Result = TypeVar("_Result")
 
 
 class _Stopped(Exception):
@@ -15,7 +19,10 @@ class _Stopped(Exception):
 
 
 class Partitions:
-    """Hands one turn from partition to partition; each is a thread, of which one runs at a time."""
+    """Hands one turn from partition to partition; each is a thread, of which one runs at a time.
+
+    Programs of a launch that wait for one another are handed turns alike. A thread starts when it is its turn first.
+    """
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
@@ -31,16 +38,34 @@ class Partitions:
         """The partition that runs; None outside of specialised warps."""
         return getattr(self._own, "number", None)
 
-    def run(self, tasks: Sequence[Callable[[], object]]) -> None:
-        """Run all tasks to their ends; raises what the first one that fails raises."""
+    def run(self, tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
+        """Run all tasks to their ends; returns their results, and raises what the first one that fails raises."""
+        results: dict[int, _Result] = {}
+
+        def run_task(number: int) -> None:
+            results[number] = tasks[number]()
+
         self._alive, self._idle, self._error = list(range(len(tasks))), 0, None
-        threads = [threading.Thread(target=self._run, args=(number, task)) for number, task in enumerate(tasks)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        threads: dict[int, threading.Thread] = {}
+        try:
+            while True:
+                with self._turn:
+                    self._turn.wait_for(lambda: not self._alive or self._error or self._alive[0] not in threads)
+                    if not self._alive or self._error is not None:
+                        break
+                    number = self._alive[0]
+                    threads[number] = threading.Thread(target=self._run, args=(number, partial(run_task, number)))
+                threads[number].start()
+        except BaseException as error:
+            # An interrupt: none of them waits for a turn that does not come.
+            with self._turn:
+                self._error = error
+                self._turn.notify_all()
+        for thread in threads.values():
             thread.join()
         if self._error is not None:
             raise self._error
+        return [results[number] for number in range(len(tasks))]
 
     def _run(self, number: int, task: Callable[[], object]) -> None:
         self._own.number = number
@@ -74,9 +99,24 @@ class Partitions:
         while not is_ready():
             if number is None or self._idle > len(self._alive):
                 raise NeverEnds(f"{what}: it waits for what never comes")
-            with self._turn:
-                self._idle += 1
-                self._alive.append(self._alive.pop(0))
-                self._turn.notify_all()
-            self._await_turn(number)
+            self._pass_turn(number)
         self._idle = 0
+
+    def pause(self, number: int, is_idle: bool) -> bool:
+        """Let the others run, in a loop that waits for them; false if all are in such loops, and none does more.
+
+        `is_idle`: whether the last iteration left everything as it was.
+        """
+        if not is_idle:
+            self._idle = 0
+        elif self._idle > len(self._alive):
+            return False
+        self._pass_turn(number)
+        return True
+
+    def _pass_turn(self, number: int) -> None:
+        with self._turn:
+            self._idle += 1
+            self._alive.append(self._alive.pop(0))
+            self._turn.notify_all()
+        self._await_turn(number)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NeverEnds, NotRun
+from irscope.errors import NeverEnds, NotComputed, NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
@@ -29,6 +29,8 @@ from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, 
 _WARP = 32
 _Integers = NDArray[np.int64]
 _MOST_SHARED_BYTES = 1 << 18
+PRINTING = frozenset(("vprintf", "__assertfail", "printf"))
+"""Functions that change nothing that is followed."""
 
 
 class StuckThreads(NeverEnds):
@@ -193,7 +195,7 @@ class PtxCta(CtaRegisters):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]
-            raise NotRun(f"whether line {step.item.line} of the PTX is executed depends on what is not computed")
+            raise NotComputed(f"whether line {step.item.line} of the PTX is executed depends on what is not computed")
         holds = self._value(parse_operand(name))[group.threads] != 0
         return group.threads[~holds if text.startswith("@!") else holds]
 
@@ -592,5 +594,5 @@ class PtxCta(CtaRegisters):
     def do_call(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """A call of another function: of what prints only, nothing is followed."""
         names = " ".join(step.item.operands)
-        if not any(known in names for known in ("vprintf", "__assertfail", "printf")):
+        if not any(known in names for known in PRINTING):
             raise NotRun(f"line {step.item.line} of the PTX calls a function")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NotRun
+from irscope.errors import NotComputed, NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand
@@ -250,7 +250,7 @@ class CtaRegisters:
     def _known(self, operand: Operand, threads: _Integers, step: PtxStep) -> _Integers:
         """The values in threads; raises NotRun where one is unknown."""
         if operand.name and self._is_unknown(operand.name, threads):
-            raise NotRun(f"line {step.item.line} of the PTX ({step.item.opcode}) depends on what is not computed")
+            raise NotComputed(f"line {step.item.line} of the PTX ({step.item.opcode}) depends on what is not computed")
         return self._value(operand)[threads] + (operand.value if operand.kind == "address" else 0)
 
     def _uniform(self, operand: Operand, threads: _Integers, step: PtxStep) -> int:

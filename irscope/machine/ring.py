@@ -337,6 +337,7 @@ class RingMemory(GlobalMemory):
         self._written.setdefault(dtype, []).append(np.unique(here))
         if is_float(dtype):
             self._cells[here] = (_reduced(values) + np.uint64(2)).astype(np.uint32)
+            self.changes += 1
         else:
             self._cells[here] = _INTEGER
             super()._write(places, values, dtype)

@@ -123,6 +123,15 @@ class Bounds(Listener):
         )
         return observed.element_at(at, tensor.path, detail)
 
+    def written(self) -> frozenset[str]:
+        """Names of the tensors that the kernel may store to, other than by atomic operations."""
+        found: set[str] = set()
+        for operation in self._module.walk():
+            writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
+            if writes and operation.kind != "atomic":
+                found.update(tensor.path for tensor in self.origins(operation) or self._arguments.tensors)
+        return frozenset(found)
+
     def origins(self, operation: Operation) -> tuple[_Tensor, ...]:
         """The tensors that the pointer operands of an operation may come from."""
         names = {effect.operand for effect in operation.effects if effect.space == "global"}

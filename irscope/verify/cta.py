@@ -25,7 +25,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
-from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
+from irscope.machine.ptx import PRINTING, DivergentBarrier, PtxCta, StuckThreads
 from irscope.machine.ptx_registers import CtaListener, CtaMemory
 from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
@@ -140,7 +140,7 @@ class CtaVerifier:
         # "AMD Instinct MI300 ISA": the LDS instructions of a wave are executed in order.
         in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
-        order = SharedOrder(threads, size, granule, in_order)
+        order = SharedOrder(threads, size, granule, in_order, used or None)
         place = self._place(program)
         cta = PtxCta(
             function,
@@ -158,6 +158,12 @@ class CtaVerifier:
             kind: ViolationKind = "divergent-barrier" if isinstance(stuck, DivergentBarrier) else "never-ends"
             witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
+        for one in order.beyond.values():
+            word = "writes" if one.writes else "reads"
+            detail = f"one thread {word} byte {one.place} of shared memory, of which the launch has {used} bytes"
+            yield Violation(
+                "out-of-bounds", detail, (self._witness(one.item, one.thread, place),), made_by=self._author
+            )
         for race in order.found.values():
             yield self._violation(race, place)
 
@@ -264,7 +270,8 @@ class CtaVerifier:
         """Whether all that the launch reads stood there before it: of its only program, no read follows a store."""
         flow = control_flow_of(self._function)
         parted = any(operation.opcode == "warp_specialize" for operation in self.module.walk())
-        if prod(self.grid) > 1 or parted or any(block.calls for block in flow.blocks):
+        called = {name for block in flow.blocks for name in block.calls}
+        if prod(self.grid) > 1 or parted or called - PRINTING:
             return False
         blocks = {block.number: block.instructions for block in flow.blocks}
         begun: set[int] = set()

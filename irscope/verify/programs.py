@@ -10,9 +10,11 @@ and the index of the element. What cannot be proved names programs to execute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.model.launch_record import Argument, LaunchRecord
@@ -194,3 +196,18 @@ def _element_bytes(module: MlirModule, operation: Operation) -> int:
         if pointed is not None:
             return max(pointed.bits // 8, 1)
     raise Unread(f"the size of what {operation.name} accesses is not read")
+
+
+def chosen_programs(count: int, each: int, most: int | None) -> Sequence[int]:
+    """The programs to execute: all, or the first ones, the last ones and others evenly between."""
+    if most is None or count * each <= most:
+        return range(count)
+    wanted = max(most // each, 2)
+    return sorted(
+        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
+    )
+
+
+def spread_evenly(count: int, most: int) -> list[int]:
+    """At most so many numbers below a count, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()

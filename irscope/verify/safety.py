@@ -15,10 +15,20 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from os.path import basename
+from typing import TypeVar
 
 import numpy as np
 
-from irscope.errors import IrscopeError, NeverEnds, NotRun, OutOfBounds, UsageError, WrongProgram
+from irscope.errors import (
+    IrscopeError,
+    NeverEnds,
+    NotComputed,
+    NotRun,
+    OutOfBounds,
+    UsageError,
+    WaitsForOthers,
+    WrongProgram,
+)
 from irscope.ir.mlir.model import Operation
 from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.launch import run
@@ -27,20 +37,21 @@ from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, prove_programs
+from irscope.verify.programs import ProgramsProof, chosen_programs, prove_programs, spread_evenly
 from irscope.verify.texts import AddressWatch, ExecutedText, Listeners
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
     Conflicts,
     Listener,
+    OfPrograms,
     Tracer,
     UnwrittenReads,
     WrittenBytes,
     reaches_output,
     sync_operations,
 )
-from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
+from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation, ViolationKind
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
@@ -48,8 +59,13 @@ QUICK_ELEMENTS = 1 << 20
 """Where the verdict is a line among others."""
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
+_MOST_WAITING = 256
+"""Programs that are executed together where one waits for others."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
+
+
+_Listener = TypeVar("_Listener", bound=Listener)
 
 
 def verify_launch(
@@ -92,6 +108,8 @@ class _Verifier:
         self.programs: Sequence[int] = ()
         self.shared = ""
         self.proved = False
+        self._waits: set[int] = set()
+        """Programs that wait for others, where they run alone or last of a few."""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
         self._each = 1  # access of an element by the first program
@@ -104,8 +122,8 @@ class _Verifier:
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)
-        if all(one.kind == "thread-race" for one in self.violations):
-            # A race in global memory hides none in shared memory.
+        if all(one.kind in ("thread-race", "never-ends") for one in self.violations):
+            # A race in global memory hides none in shared memory, and a wait that never ends may come of one.
             self._guard("shared memory by thread", self._check_shared)
         found = dict.fromkeys(self.violations)
         return SafetyVerdict(
@@ -151,30 +169,55 @@ class _Verifier:
         constants = {name for name, kind in self.capture.launch.signature if kind == "constexpr"}
         return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
 
-    def _run(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
-        """Execute programs; what goes wrong by itself is a violation, and ends the run."""
+    def _run(self, text: ExecutedText, make: Callable[[], _Listener], programs: Sequence[int]) -> _Listener:
+        """Execute programs, and return the listener that was told of them.
+
+        With programs that wait for others, all are executed, and only these are told of. What goes wrong by itself is a
+        violation, and ends the run.
+        """
+        listener = make()
+        if not self._waits:
+            try:
+                self._run_once(text, listener, programs)
+                return listener
+            except WaitsForOthers:
+                if self.all_programs > _MOST_WAITING:
+                    raise
+                self._waits.update(programs[-1:])
+                listener = make()
+        self._run_once(text, OfPrograms(listener, programs), self._together(programs))
+        return listener
+
+    def _together(self, programs: Sequence[int]) -> Sequence[int]:
+        """The programs that are executed for some: all, where one waits for others."""
+        return range(self.all_programs) if self._waits else programs
+
+    def _run_once(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
         inputs = self._inputs(text)
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
         unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
         tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
+        kind: ViolationKind = "misaligned"
+        ended: WrongProgram | None = None
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
-            if not bounds.found:
-                self._add(text, Violation("out-of-bounds", _sentence(error), self._step_of(text, tracer)))
+            kind, ended = "out-of-bounds", error
         except NeverEnds as error:
-            self._add(text, Violation("never-ends", _sentence(error), self._step_of(text, tracer)))
+            kind, ended = "never-ends", error
         except WrongProgram as error:
             kind = "failed-assertion" if tracer.step is not None and tracer.step.kind == "debug" else "misaligned"
-            self._add(text, Violation(kind, _sentence(error), self._step_of(text, tracer)))
+            ended = error
         except (NotRun, UsageError):
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise NotRun(
                 f"the machine fails at line {tracer.step.first_line if tracer.step else 0} of the IR: {error}"
             ) from error
-        self._tell_data(text, inputs, arguments, bounds)
+        is_known = self._tell_data(text, inputs, arguments, bounds)
+        if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
+            self._add(text, Violation(kind, _sentence(ended), self._step_of(text, tracer)))
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
@@ -205,8 +248,8 @@ class _Verifier:
         made_by = KERNEL if text is self._front else "a pass"
         self.violations.append(replace(violation, made_by=made_by))
 
-    def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> None:
-        """Say where accesses depend on elements that the capture does not hold."""
+    def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> bool:
+        """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
         deciding = {id(operation) for operation in text.slices.loads}
         storages = {storage for operation, storage in bounds.touched if operation in deciding}
         unknown = [
@@ -216,7 +259,10 @@ class _Verifier:
         ]
         if unknown:
             named = ", ".join(unknown)
-            self.undecided.append(f"accesses depend on the elements of {named}, which the capture does not hold")
+            self.undecided.append(
+                f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold "
+                "(record --values)"
+            )
             # What random elements show is no fault of the kernel.
             bounds.found.clear()
         if bounds.unknown:
@@ -224,14 +270,14 @@ class _Verifier:
         if text.module.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(text.module.unknown.items()))
             self.undecided.append(f"operations of unknown form: {names}")
+        return not unknown
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_programs(self) -> None:
         text = self._front
-        first = self._conflicts(text)
         try:
-            self._run(text, first, [0])
+            first = self._run(text, lambda: self._conflicts(text), [0])
         except NotRun:
             # Tensors that are too large for this machine are not for a proof.
             if self._prove() is None:
@@ -240,20 +286,25 @@ class _Verifier:
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:
             return
-        self.programs = _chosen(self.all_programs, self._each, self.elements)
+        self.programs = chosen_programs(self.all_programs, self._each, self.elements)
+        before = len(self.undecided)
         if len(self.programs) < self.all_programs:
             suspects = self._prove()
             if suspects is None:
                 self.programs = (0,)
                 return
             self.programs = sorted({*self.programs, *suspects})
-        conflicts = self._conflicts(text)
-        before = len(self.undecided)
-        self._run(text, conflicts, self.programs)
+        told = len(self.undecided)
+        conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
+        if self._waits and len(self.programs) < self.all_programs:
+            # All had to be executed: none is left for a proof.
+            self.programs, told = range(self.all_programs), before
+            del self.undecided[before:]
+            conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         self._own = conflicts.own
         if self.violations:
             return
-        is_random = len(self.undecided) > before and text.needs_values
+        is_random = len(self.undecided) > told and text.needs_values
         if conflicts.lost_clocks and conflicts.found:
             self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
             return
@@ -369,7 +420,7 @@ class _Verifier:
             return
         text = ExecutedText(self.capture, final)
         # Every kernel once, for what waits in vain: the others only where threads may meet.
-        self._run(text, Listener(), [0])
+        self._run(text, Listener, [0])
         own = sorted(self._own)
         each = self._each
         if sync_operations(text.module):
@@ -377,8 +428,9 @@ class _Verifier:
             # than the accesses.
             record = self.capture.launch.record
             each += sum(one.storage_bytes or 0 for one in record.arguments) // _BYTES_PER_ELEMENT if record else 0
+            each *= self.all_programs if self._waits else 1
         most = len(own) if self.elements is None else max(self.elements // each, 1)
-        own = [own[place] for place in _spread(len(own), most)]
+        own = [own[place] for place in spread_evenly(len(own), most)]
         groups = [[program] for program in own] if sync_operations(text.module) else [own]
         for programs in groups if own else ():
             if not self.violations:
@@ -403,21 +455,24 @@ class _Verifier:
         text = ExecutedText(self.capture, texts["ttgir"])
         inputs = self._inputs(text)
         paths = self._paths()
-        arguments = Arguments(text.module, inputs, paths)
-        bounds = Bounds(text.module, arguments)
-        written: set[str] = set()
-        for operation in text.module.walk():
-            writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
-            if writes and operation.kind != "atomic":
-                written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
-        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module, code)
+        written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
         programs, most = [0], DEFAULT_INSTRUCTIONS
         if self.elements is not None and self.elements <= QUICK_ELEMENTS:
             most //= 8
         if self.elements is None:
-            programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+            programs, most = spread_evenly(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+        if 0 in self._waits:
+            raise NotRun("program 0 waits for others, and single programs are followed")
+        stuck = any(one.kind == "never-ends" for one in self.violations)
         for program in programs:
-            self.violations += verifier.violations(program, most)
+            try:
+                found = [*verifier.violations(program, most)]
+            except NotComputed as error:
+                names = ", ".join(inputs.made_up)
+                why = f"; the elements of {names} were not recorded (record --values)" if names else ""
+                raise NotRun(f"{_sentence(error)}{why}") from error
+            self.violations += [one for one in found if one.kind != "never-ends" or not stuck]
             if self.violations:
                 break
         several = f"{len(programs)} of {self.all_programs} programs"
@@ -425,13 +480,10 @@ class _Verifier:
         self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
-        reads = ReadsFrom(text.granule, text.origin)
-        self._run(text, reads, programs)
-        return reads
+        return self._run(text, lambda: ReadsFrom(text.granule, text.origin), programs)
 
     def _check_some(self, text: ExecutedText, programs: Sequence[int]) -> None:
-        threads = self._threads(text)
-        self._run(text, threads, programs)
+        threads = self._run(text, lambda: self._threads(text), programs)
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
@@ -532,30 +584,16 @@ class _Verifier:
                 continue
             threads = self._threads(text)
             inputs = self._inputs(text)
-            tracer = Tracer(text.module, text.slices, threads)
+            listener = OfPrograms(threads, [conflict.program])
+            tracer = Tracer(text.module, text.slices, listener)
             try:
-                self._execute(text, inputs, tracer, [conflict.program])
+                self._execute(text, inputs, tracer, self._together([conflict.program]))
             except IrscopeError:
                 continue
             places = [[text.place(one.first), text.place(one.second)] for one in threads.found.values()]
             if wanted in places:
                 return label
         return ""
-
-
-def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
-    """The programs to execute: all, or the first ones, the last ones and others evenly between."""
-    if most is None or count * each <= most:
-        return range(count)
-    wanted = max(most // each, 2)
-    return sorted(
-        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
-    )
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """At most so many numbers below a count, evenly, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
 
 
 def _sentence(error: Exception) -> str:

@@ -51,6 +51,17 @@ class SharedRace:
     """The byte of shared memory, or lane × 512 + column of tensor memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class _BeyondShared:
+    """An access behind the end of the shared memory that the launch has."""
+
+    item: Instruction
+    thread: int
+    writes: bool
+    place: int
+    """The byte."""
+
+
 class _Places:
     """Who accessed each place last."""
 
@@ -68,9 +79,15 @@ class _Places:
 class SharedOrder(CtaListener):
     """Finds races among the accesses of one CTA."""
 
-    def __init__(self, threads: int, shared_bytes: int, granule: int, in_order: int = 1) -> None:
-        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another."""
-        self.threads, self._in_order = threads, in_order
+    def __init__(
+        self, threads: int, shared_bytes: int, granule: int, in_order: int = 1, end: int | None = None
+    ) -> None:
+        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another.
+
+        `end`: the bytes of shared memory that the launch has, of those that are followed.
+        """
+        self.threads, self._in_order, self._end = threads, in_order, end
+        self.beyond: dict[int, _BeyondShared] = {}
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
         self._units: dict[tuple[str, int], int] = {}
         self._clocks = threads + _MOST_UNITS
@@ -264,6 +281,10 @@ class SharedOrder(CtaListener):
     ) -> None:  # fmt: skip
         """Report what the accesses of threads, or of a unit that works for them, are not ordered behind."""
         own = who if clock is None else clock
+        if space == "shared" and self._end is not None and where.size and where.max() * places.granule >= self._end:
+            at = int(where.argmax())
+            row = _BeyondShared(item, int(who[at]), writes, int(where[at]) * places.granule)
+            self.beyond.setdefault(id(item), row)
         if where.size and where.max() >= len(places.writer):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
         before = places.writer[where]

@@ -1,5 +1,7 @@
 """The values that decide what a kernel accesses: addresses, masks, and the conditions of its control flow.
 
+The conditions of its assertions are followed alike.
+
 All other values, such as the elements of a product, need not be computed to know each access of a launch.
 """
 
@@ -50,6 +52,10 @@ def _touches(operation: Operation, *spaces: str) -> bool:
     return any(effect.space in spaces for effect in operation.effects)
 
 
+def _asserts(operation: Operation) -> bool:
+    return operation.kind == "debug" and operation.opcode.endswith("assert")
+
+
 class _Slicer:
     def __init__(self, module: MlirModule) -> None:
         self.module = module
@@ -69,7 +75,7 @@ class _Slicer:
 
     def may_skip(self, operation: Operation) -> bool:
         """Whether no access depends on an operation, and it changes nothing itself."""
-        if id(operation) in self._inner or not self.needed.isdisjoint(operation.results):
+        if id(operation) in self._inner or not self.needed.isdisjoint(operation.results) or _asserts(operation):
             return False
         return self._is_computation(operation)
 
@@ -92,7 +98,7 @@ class _Slicer:
         """The operands that an operation cannot be executed without."""
         kind = operation.kind
         if kind in ("function", "module", "return", "yield", "call", "debug"):
-            if operation.name == "scf.condition":
+            if operation.name == "scf.condition" or _asserts(operation):
                 yield from operation.operands[:1]
             return
         if kind == "loop":

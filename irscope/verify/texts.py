@@ -37,9 +37,9 @@ class Listeners(Listener):
         for one in self._each:
             one.observe(observed)
 
-    def synchronise(self, programs: Array, addresses: Array) -> None:
+    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
         for one in self._each:
-            one.synchronise(programs, addresses)
+            one.synchronise(programs, addresses, ordering)
 
 
 class AddressWatch(Listener):

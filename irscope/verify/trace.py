@@ -98,8 +98,35 @@ class Listener:
     def order(self, programs: Array) -> None:
         """Take a barrier of all threads of some programs."""
 
-    def synchronise(self, programs: Array, addresses: Array) -> None:
-        """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
+    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+        """Take an atomic operation on a single place, after it was done; by program, in the order of execution.
+
+        `ordering`: `acquire`, `release` or `acq_rel`.
+        """
+
+
+class OfPrograms(Listener):
+    """Passes on what some programs do, of more that are executed."""
+
+    def __init__(self, listener: Listener, programs: Sequence[int]) -> None:
+        self._listener, self._programs = listener, np.asarray(programs)
+
+    def begin(self, memory: GlobalMemory) -> None:
+        self._listener.begin(memory)
+
+    def observe(self, observed: Observed) -> None:
+        own = np.isin(observed.programs, self._programs)
+        if own.any():
+            rows = (observed.programs, observed.elements, observed.addresses)
+            programs, elements, addresses = (row[own] for row in rows)
+            self._listener.observe(replace(observed, programs=programs, elements=elements, addresses=addresses))
+
+    def order(self, programs: Array) -> None:
+        self._listener.order(programs[np.isin(programs, self._programs)])
+
+    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+        own = np.isin(programs, self._programs)
+        self._listener.synchronise(programs[own], addresses[own], ordering)
 
 
 class UnwrittenReads(Listener):
@@ -180,9 +207,10 @@ class Tracer:
                 x, y, z = machine.program_ids
                 self._numbers = (machine, x + machine.grid[0] * (y + machine.grid[1] * z))
             results = executor(machine, step, frame)
-            if id(step.operation) in self._sync:
+            ordering = self._sync.get(id(step.operation))
+            if ordering is not None:
                 addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
-                self._listener.synchronise(self._numbers[1][frame.rows], addresses)
+                self._listener.synchronise(self._numbers[1][frame.rows], addresses, ordering)
             if step.operation.kind == "barrier":
                 self._listener.order(self._numbers[1][frame.rows])
             return results
@@ -256,15 +284,19 @@ def places_of(size: int, granule: int) -> int:
     return places
 
 
-def sync_operations(module: MlirModule) -> frozenset[int]:
-    """`id` of each atomic operation on a single place that orders programs: not relaxed, and of the GPU's scope."""
-    ordering: list[int] = []
+_ORDERINGS = {"2": "acquire", "3": "release"}
+
+
+def sync_operations(module: MlirModule) -> Mapping[int, str]:
+    """`id` of each atomic operation on a single place that orders programs, of the GPU's scope → how: not relaxed."""
+    ordering: dict[int, str] = {}
     for operation in module.walk():
         is_single = bool(operation.results) and operation.result_types[0].form != "tensor"
-        is_ordering = str(operation.attribute("sem")) not in ("relaxed", "1") and not is_of_cta(operation)
+        how = str(operation.attribute("sem"))
+        is_ordering = how not in ("relaxed", "1") and not is_of_cta(operation)
         if operation.kind == "atomic" and is_single and is_ordering:
-            ordering.append(id(operation))
-    return frozenset(ordering)
+            ordering[id(operation)] = how if how in _ORDERINGS.values() else _ORDERINGS.get(how, "acq_rel")
+    return ordering
 
 
 def is_of_cta(operation: Operation) -> bool:
@@ -313,9 +345,9 @@ class Conflicts(Listener):
         if self._with_clocks:
             self._clocks = _Clocks(self._programs, places)
 
-    def synchronise(self, programs: Array, addresses: Array) -> None:
+    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
         if self._clocks is not None:
-            self._clocks.synchronise(programs, addresses)
+            self._clocks.synchronise(programs, addresses, ordering)
 
     def observe(self, observed: Observed) -> None:
         self.elements += observed.addresses.size
@@ -354,8 +386,6 @@ class Conflicts(Listener):
                 self._check(operation, places, programs, self._reader, 1, self._many[0])
                 self._mark(self._atomic, self._many[1], places, programs)
                 self._operation[2, places] = operation
-            elif self._clocks is not None:
-                self._clocks.acquire(programs - 1, observed.addresses[: programs.size])
         else:
             self._check(operation, places, programs, self._writer, 0)
             self._check(operation, places, programs, self._atomic, 2, self._many[1])
@@ -419,22 +449,17 @@ class _Clocks:
         self._stamps = np.zeros((3, places), np.int32)
         self._released: dict[int, Array] = {}
 
-    def synchronise(self, programs: Array, addresses: Array) -> None:
-        """Acquire and release at a place, one program after another."""
+    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+        """Acquire and release at a place, one program after another, or do one of both."""
         for program, address in zip(programs.tolist(), addresses.tolist(), strict=True):
             known = self._known[program]
             before = self._released.get(address)
-            if before is not None:
+            if before is not None and ordering != "release":
                 np.maximum(known, before, out=known)
-            self._released[address] = known.copy()
-            known[program] += 1
-
-    def acquire(self, programs: Array, addresses: Array) -> None:
-        """Read a place that others release at."""
-        for program, address in zip(programs.tolist(), addresses.tolist(), strict=True):
-            before = self._released.get(address)
-            if before is not None:
-                np.maximum(self._known[program], before, out=self._known[program])
+            if ordering != "acquire":
+                # What was released before goes on: who reads this comes after both.
+                self._released[address] = known.copy() if before is None else np.maximum(known, before)
+                known[program] += 1
 
     def stamp(self, row: int, places: Array, programs: Array) -> None:
         """Note the time of accesses."""

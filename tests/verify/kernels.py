@@ -6,6 +6,7 @@ import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
@@ -124,6 +125,92 @@ def split_k_relaxed_lock(x_ptr, y_ptr, lock_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + x)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr, 0, sem="relaxed")
+
+
+@triton.jit
+def split_k_lock_by_half(x_ptr, y_ptr, lock_ptr, SEM: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
+    while tl.atomic_cas(lock_ptr, 0, 1, sem="acquire") == 1:
+        pass
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + x)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0, sem=SEM)
+
+
+@triton.jit
+def split_k_lock_acquires(x_ptr, y_ptr, lock_ptr, BLOCK: tl.constexpr):
+    split_k_lock_by_half(x_ptr, y_ptr, lock_ptr, "acquire", BLOCK)  # and releases nothing
+
+
+@triton.jit
+def split_k_lock_releases(x_ptr, y_ptr, lock_ptr, BLOCK: tl.constexpr):
+    split_k_lock_by_half(x_ptr, y_ptr, lock_ptr, "release", BLOCK)
+
+
+@triton.jit
+def carries_when_flagged(x_ptr, sum_ptr, flag_ptr, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    before = 0.0
+    if program > 0:
+        while tl.atomic_add(flag_ptr + program - 1, 0, sem="acquire") == 0:
+            pass
+        before = tl.load(sum_ptr + program - 1)
+    tl.store(sum_ptr + program, before + tl.sum(tl.load(x_ptr + program * BLOCK + tl.arange(0, BLOCK))))
+    tl.debug_barrier()
+    tl.atomic_xchg(flag_ptr + program, 1, sem="release")
+
+
+@triton.jit
+def carries_when_flag_is_seen(x_ptr, sum_ptr, flag_ptr, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    before = 0.0
+    if program > 0:
+        while tl.load(flag_ptr + program - 1, volatile=True) == 0:  # acquires nothing
+            pass
+        before = tl.load(sum_ptr + program - 1)
+    tl.store(sum_ptr + program, before + tl.sum(tl.load(x_ptr + program * BLOCK + tl.arange(0, BLOCK))))
+    tl.debug_barrier()
+    tl.atomic_xchg(flag_ptr + program, 1, sem="release")
+
+
+@triton.jit
+def meets_the_others(count_ptr, y_ptr, PROGRAMS: tl.constexpr):
+    tl.atomic_add(count_ptr, 1)
+    while tl.atomic_add(count_ptr, 0) < PROGRAMS:
+        pass
+    tl.store(y_ptr + tl.program_id(0), 1.0)
+
+
+@triton.jit
+def waits_for_one_more(count_ptr, y_ptr, PROGRAMS: tl.constexpr):
+    tl.atomic_add(count_ptr, 1)
+    while tl.atomic_add(count_ptr, 0) <= PROGRAMS:
+        pass
+    tl.store(y_ptr + tl.program_id(0), 1.0)
+
+
+@triton.jit
+def asserts_indices(x_ptr, y_ptr, LIMIT: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.device_assert(x < LIMIT)
+    tl.store(y_ptr + offsets, 1.0)
+
+
+@triton.jit
+def asserts_fewer_indices(x_ptr, y_ptr, LIMIT: tl.constexpr, BLOCK: tl.constexpr):
+    asserts_indices(x_ptr, y_ptr, LIMIT, BLOCK)
+
+
+@triton.jit
+def fills_described(y_desc, BLOCK: tl.constexpr):
+    y_desc.store([tl.program_id(0) * BLOCK, 0], tl.full((BLOCK, BLOCK), 1.0, tl.float32))
+
+
+@triton.jit
+def fills_described_too_wide(y_desc, BLOCK: tl.constexpr):
+    y_desc.store([tl.program_id(0) * BLOCK, 0], tl.full((BLOCK, BLOCK), 1.0, tl.float32))
 
 
 @triton.jit
@@ -333,6 +420,17 @@ def main() -> None:
     split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
     split_k_relaxed_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
+    for lock in (split_k_lock_acquires, split_k_lock_releases):
+        lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
+    for carries in (carries_when_flagged, carries_when_flag_is_seen):
+        carries[(4,)](floats(512), floats(4), numbers(4), BLOCK=128)
+    for waits in (meets_the_others, waits_for_one_more):
+        waits[(4,)](numbers(1), floats(4), PROGRAMS=4)
+    indices = torch.arange(128, dtype=torch.int32, device="cuda")
+    asserts_indices[(1,)](indices, floats(128), LIMIT=128, BLOCK=128, debug=True)
+    asserts_fewer_indices[(1,)](indices, floats(128), LIMIT=100, BLOCK=128, debug=True)
+    fills_described[(2,)](TensorDescriptor(floats(32, 16), [32, 16], [16, 1], [16, 16]), BLOCK=16)
+    fills_described_too_wide[(2,)](TensorDescriptor(floats(32, 16), [32, 16], [32, 1], [16, 16]), BLOCK=16)
     last_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
     first_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
     reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)

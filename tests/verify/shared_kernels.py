@@ -103,6 +103,21 @@ def copied_through_shared(x_ptr, y_ptr, BLOCK: gl.constexpr):
     gl.store(y_ptr + rows[:, None] * BLOCK + columns[None, :], x)
 
 
+@gluon.jit
+def stages_of_two(x_ptr, y_ptr, STAGES: gl.constexpr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    buffers = gl.allocate_shared_memory(gl.float32, [2, BLOCK], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    offsets = gl.arange(0, BLOCK, layout)
+    for i in range(4):
+        buffers.index(i % STAGES).store(gl.load(x_ptr + i * BLOCK + offsets))
+        gl.store(y_ptr + i * BLOCK + offsets, buffers.index(i % STAGES).load(layout))
+
+
+@gluon.jit
+def wrong_stages_of_two(x_ptr, y_ptr, BLOCK: gl.constexpr):
+    stages_of_two(x_ptr, y_ptr, 3, BLOCK)
+
+
 def halves(*shape: int) -> torch.Tensor:
     return torch.randn(shape, device="cuda", dtype=torch.float16)
 
@@ -128,6 +143,8 @@ def main() -> None:
     transposed[(1,)](floats(64, 64), floats(64, 64), BLOCK=64)
     barrier_of_half_a_warp[(1,)](whole, whole, BLOCK=128)
     barrier_of_one_warp[(1,)](whole, whole, BLOCK=128)
+    stages_of_two[(1,)](floats(2048), floats(2048), STAGES=2, BLOCK=512)
+    wrong_stages_of_two[(1,)](floats(2048), floats(2048), BLOCK=512)
     copied_through_shared[(1,)](floats(64, 64), floats(64, 64), BLOCK=64)
     # Its compile fails on some targets.
     large = (halves(128, 512), halves(512, 128), halves(128, 128))

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SAFE = (
     "copy_to_n", "copy_shifted", "described", "tiles_overlap_with_equal_values", "split_k_atomic", "split_k_lock",
     "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
+    "split_k_lock_releases", "carries_when_flagged", "asserts_indices", "fills_described",
     "added_in_place", "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
@@ -39,6 +40,11 @@ WRONG = {
     "shifted_into": ("program-race", KERNEL, ["tl.load(x_ptr", "tl.store(y_ptr"]),
     "split_k_plain": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
     "split_k_relaxed_lock": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
+    "split_k_lock_acquires": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
+    "carries_when_flag_is_seen": ("program-race", KERNEL, ["tl.store(sum_ptr", "before = tl.load(sum_ptr"]),
+    "waits_for_one_more": ("never-ends", KERNEL, ["<= PROGRAMS"]),
+    "asserts_fewer_indices": ("failed-assertion", KERNEL, ["tl.device_assert"]),
+    "fills_described_too_wide": ("out-of-bounds", KERNEL, ["y_desc.store"]),
     "counts_by_scope_of_cta": ("program-race", KERNEL, ["tl.atomic_add", "tl.atomic_add"]),
     "reversed_read_back_of_each": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr", "BLOCK - 1"]),
     "stores_again_by_another_layout": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.store(x_ptr"]),
@@ -114,6 +120,14 @@ def test_the_threads_of_all_programs_are_followed_at_once() -> None:
     assert violation.kind == "thread-race"
     # Program 0 meets a barrier that the others do not.
     assert {access.program for access in violation.accesses} == {(1, 0, 0)}
+
+
+def test_programs_that_wait_for_later_ones_are_executed_together() -> None:
+    verdict = verdict_of("meets_the_others")
+    assert (verdict.violations, verdict.programs) == ((), 4)
+    assert verdict.undecided == (
+        "shared memory by thread: program 0 waits for others, and single programs are followed",
+    )
 
 
 def test_the_witness_of_an_access_out_of_bounds_is_its_element() -> None:

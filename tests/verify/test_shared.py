@@ -82,7 +82,7 @@ def single_faults(capture: Capture, pattern: str, change: Change) -> Iterator[Ca
 @pytest.mark.parametrize("target", ["cuda:80", "cuda:90", "cuda:100", "hip:gfx942", "hip:gfx950"])
 def test_what_the_compiler_wrote_is_safe(target: str) -> None:
     for name, capture in captures(target).items():
-        if capture.failure is None and not name.startswith("barrier_of"):
+        if capture.failure is None and not name.startswith(("barrier_of", "wrong")):
             verdict = verify_launch(capture)
             assert (name, verdict.answer, verdict.undecided) == (name, "safe", ())
             code = "PTX" if capture.target.backend == "cuda" else "LLVM IR"
@@ -120,6 +120,12 @@ def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
         assert (violation.kind, violation.code) == ("divergent-barrier", "IRS910")
         assert violation.accesses[0].operation == "bar.sync"
         assert not verify_launch(right).violations
+
+
+def test_a_buffer_behind_the_allocated_ones_is_out_of_bounds() -> None:
+    (violation,) = verify_launch(captures("cuda:80")["wrong_stages_of_two"]).violations[:1]
+    assert (violation.code, violation.made_by) == ("IRS901", "the kernel")
+    assert "of shared memory, of which the launch has 4096 bytes" in violation.detail
 
 
 def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() -> None:
