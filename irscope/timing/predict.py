@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import DRAM, UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.steps import DRAM, UNITS, Demand, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
@@ -169,12 +169,18 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     active = min(ctas, clock.units)
     size = sum(one.rows * len(one.steps) for one in steps)
     generations, rest = divmod(most, resident)
-    first, each = _generation(execution, clock, steps, size, resident, active, generations > 1)
-    extra = first.extra
-    cycles = first.first_end + (generations - 1) * each + generations * extra
-    if rest:
-        last, _ = _generation(execution, clock, steps, size, rest, active, False)
-        cycles += last.end + last.extra
+    waiting = min(generations - 1, 2) * resident + rest
+    apart = max(1, ceil(resident * size * min(generations + bool(rest), 2) / _MOST_STEPS))
+    count = max(1, round(resident / apart))
+    scale = resident / count
+    first = simulate(execution, clock, steps, resident=count, waiting=ceil(waiting / scale), active=active, scale=scale)
+    runs = [first.ctas[start : start + count] for start in range(0, len(first.ctas), count)]
+    extras = [max(extra for _, extra in run) for run in runs]
+    cycles = first.end + sum(extras)
+    if generations > 3 and len(runs) > 2:
+        # The first generations begin together, so the third tells how long each further one takes.
+        second, third = (sum(end for end, _ in run) / count for run in runs[1:3])
+        cycles += (generations - 3) * (third - second + extras[2])
     work = execution.work
     balance = 1.0
     if work.size and work.max() > 1.02 * work.min():
@@ -200,19 +206,6 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
     return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
-
-
-def _generation(
-    execution: Execution, clock: Clock, steps: list[Steps], size: int, resident: int, active: int, followed: bool
-) -> tuple[Simulated, float]:
-    """CTAs that run at once, and how long each further generation takes."""
-    runs = 2 if followed else 1
-    apart = max(1, ceil(resident * size * runs / _MOST_STEPS))
-    count = max(1, round(resident / apart))
-    found = simulate(
-        execution, clock, steps, resident=count, waiting=count if followed else 0, active=active, scale=resident / count
-    )
-    return found, found.end - found.first_end if followed else found.end
 
 
 def _makespan(work: list[float], slots: int) -> float:

@@ -61,10 +61,8 @@ class Simulated:
 
     end: float
     """When the last CTA ended, without the iterations that were skipped."""
-    first_end: float
-    """When the first generation ended."""
-    extra: float
-    """Cycles of a CTA's skipped iterations."""
+    ctas: list[tuple[float, float]]
+    """(when it ended, cycles of its skipped iterations) of each CTA, the first to end first."""
     waits: dict[tuple[int, str], float]
     """(instruction, why) → cycles of all warps, the skipped iterations included. What waits for an access to memory
     counts for the access."""
@@ -164,8 +162,9 @@ class _Multiprocessor:
         self.order += 1
         heapq.heappush(self.heap, (time, self.order, warp))
 
-    def start(self, slot: int, time: float, is_first: bool) -> None:
-        time = self.queue(START, time, self.clock.cta_start)
+    def start(self, slot: int, time: float, after: float, is_first: bool) -> None:
+        """Start a CTA whose place is free at `time`; it takes at least `after` cycles."""
+        time = max(self.queue(START, time, self.clock.cta_start), time + after)
         warps = sum(one.rows for one in self.steps)
         cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
         number = 0
@@ -480,7 +479,7 @@ class _Multiprocessor:
         self.ended.append(cta)
         if self.waiting:
             self.waiting -= 1
-            self.start(cta.slot, cta.end, False)
+            self.start(cta.slot, cta.end, self.clock.cta_turnover, False)
 
 
 def simulate(
@@ -507,16 +506,10 @@ def simulate(
     rates = rates_of(clock, active)
     unit = _Multiprocessor(execution, clock, rates, scale, steps)
     for slot in range(resident):
-        unit.start(slot, 0.0, slot == 0)
+        unit.start(slot, 0.0, 0.0, slot == 0)
     unit.run(waiting)
-    ended = unit.ended
-    if not ended:
-        # Warps wait for one another: what the trace left out would have freed them.
-        return Simulated(max(unit.free), max(unit.free), 0.0, dict(unit.waits), unit.spans)
-    ends = sorted(one.end for one in ended)
     drained = max(unit.free[DRAM], unit.free[L2], unit.free[PORT], unit.free[ATOMICS])
-    first = ends[min(resident, len(ends)) - 1]
-    return Simulated(
-        max(ends[-1], drained), max(first, drained) if not waiting else first, max(one.extra for one in ended),
-        dict(unit.waits), unit.spans,
-    )  # fmt: skip
+    ctas = sorted((one.end, one.extra) for one in unit.ended)
+    # Without any, warps wait for one another: what the trace left out would have freed them.
+    end = max(ctas[-1][0], drained) if ctas else max(unit.free)
+    return Simulated(end, ctas, dict(unit.waits), unit.spans)
