@@ -246,7 +246,7 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
     if value is None or value.shape[1] == 1:
         return float(least), float(least)
     words = (value >> 2)[:4, :lanes]
-    mask = None if active is None else np.broadcast_to(active, (active.shape[0], lanes))[:4]
+    mask = None if active is None or active.all() else np.broadcast_to(active, (active.shape[0], lanes))[:4]
     total = 0
     for row in range(len(words)):
         for first in range(0, lanes, together):

@@ -395,7 +395,7 @@ class _Multiprocessor:
             return self.held(warp, step, time, served, 300.0, "shared memory")
         served = begin
         if L1 in use:
-            served = self.queue(L1, begin, use[L1])
+            served = max(self.queue(L1, begin, use[L1]), self.queue(SHARED, begin, use[SHARED]))
         hit = served + clock.l1_latency
         ready, why = hit, "L1"
         if use[PORT]:
@@ -423,10 +423,9 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "copy":
-            fronts = self.queue(SHARED, served, use[SHARED])
-            warp.pending = max(warp.pending, (max(ready, fronts), step.last))
+            warp.pending = max(warp.pending, (ready, step.last))
             self.boards(warp, step, ready, served + 10, why)
-            return self.held(warp, step, time, max(served, fronts), 400.0, "L1")
+            return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "bulk":
             if access.barrier is not None:
                 phase = warp.cta.phases.setdefault(access.barrier, _Phase())

@@ -296,8 +296,9 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):
-        # Two lines are looked up at once.
-        use[L1] = max(access.lines / 2, access.sectors * SECTOR / clock.l1_bytes, 1.0) * on
+        # Two lines are looked up at once; the data pass through the array that is shared memory as well.
+        use[L1] = max(access.lines / 2, 1.0) * on
+        use[SHARED] = access.sectors * SECTOR / clock.l1_bytes * on
     if kind == "copy":
         use[SHARED] = access.wavefronts * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
