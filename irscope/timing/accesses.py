@@ -247,6 +247,10 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
         return float(least), float(least)
     words = (value >> 2)[:4, :lanes]
     mask = None if active is None or active.all() else np.broadcast_to(active, (active.shape[0], lanes))[:4]
+    if lanes == 32 and width > 4 and any((words == words[:, np.arange(32) ^ pair]).all() for pair in (1, 2)):
+        # Lanes n and n ^ 1, or n and n ^ 2, with one address each: twice as many lanes are served together
+        # (forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
+        together *= 2
     total = 0
     for row in range(len(words)):
         for first in range(0, lanes, together):
@@ -257,11 +261,6 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
                 chosen = (chosen[:, None] + np.arange(width // 4)).reshape(-1)
             distinct = np.unique(chosen)
             total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
-    if lanes == 32 and width > 4 and mask is None:
-        # Lanes that share addresses are served together, beyond the group of lanes that they are in.
-        row = (words[0][:, None] + np.arange(width // 4)).reshape(-1)
-        shared = int(np.bincount(np.unique(row) % _BANKS, minlength=1).max())
-        total = min(total, max(shared, width // 8) * len(words))
     return max(total / len(words), 1.0), float(least)
 
 
