@@ -243,9 +243,9 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
     """Wavefronts of a warp's access to shared memory, and without conflicts: words of one bank one after another."""
     together = 32 if width <= 4 else 16 if width == 8 else 8
     least = max(lanes // together, 1)
-    if value is None or value.shape[1] == 1:
+    if value is None:
         return float(least), float(least)
-    words = (value >> 2)[:4, :lanes]
+    words = np.broadcast_to(value >> 2, (len(value), max(lanes, value.shape[1])))[:4, :lanes]
     mask = None if active is None or active.all() else np.broadcast_to(active, (active.shape[0], lanes))[:4]
     if lanes == 32 and width > 4 and any((words == words[:, np.arange(32) ^ pair]).all() for pair in (1, 2)):
         # Lanes n and n ^ 1, or n and n ^ 2, with one address each: twice as many lanes are served together
