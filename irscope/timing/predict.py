@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import DRAM, UNITS, Demand, demand_of, rates_of, steps_of
+from irscope.timing.steps import DRAM, L2, UNITS, Demand, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
@@ -102,6 +102,8 @@ class _Timed:
     simulated: Simulated
     demand: Demand
     busy: list[float]
+    limits: list[float]
+    """The same, of DRAM and L2 in parts of their peak as Nsight Compute counts."""
     waves: float
     resident: int
     balance: float
@@ -205,7 +207,10 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
         demand.cycles[DRAM] += taken / share
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
-    return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
+    limits = [*busy]
+    limits[DRAM] *= clock.dram_efficiency
+    limits[L2] = demand.l2_throughput * share / cycles
+    return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
 
 
 def _makespan(work: list[float], slots: int) -> float:
@@ -229,7 +234,7 @@ def _bound(execution: Execution, clock: Clock, timed: _Timed, waits: Mapping[str
     """What bounds a launch, in words."""
     if clock.launch_s * clock.clock_hz > timed.cycles:
         return "launch overhead"
-    unit, busiest = max(zip(UNITS, timed.busy, strict=True), key=lambda row: row[1])
+    unit, busiest = max(zip(UNITS, timed.limits, strict=True), key=lambda row: row[1])
     if busiest >= _BUSY:
         return unit
     ctas, units = execution.ctas, clock.units
