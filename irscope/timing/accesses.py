@@ -217,9 +217,8 @@ class CtaWatch:
             stored = set(ordered[fresh].tolist())
             written = len(stored - self._stored) / max(int(fresh.sum()), 1)
             self._stored |= stored
-        distinct_lanes = ideal
         return Access(
-            kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live),
+            kind, float(count), max(float(ideal), 1 / 8), float(lines.sum() / live),
             float(apart.sum() / live), written, missed, array=array,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,

@@ -93,7 +93,6 @@ class _Cta:
     left: int
     barriers: dict[int, tuple[float, list[Any]]] = field(default_factory=dict[int, Any])
     phases: dict[int, _Phase] = field(default_factory=dict[int, Any])
-    start: float = 0.0
     end: float = 0.0
     extra: float = 0.0
     is_first: bool = False
@@ -114,7 +113,6 @@ class _Warp:
         "scheduler",
         "since",
         "steps",
-        "tensor",
         "tensor_groups",
         "time",
         "weight",
@@ -130,7 +128,6 @@ class _Warp:
         self.pending: tuple[float, int] = (0.0, -1)
         """When the last copy since the last group lands, and which that is."""
         self.groups: list[tuple[float, int]] = []
-        self.tensor = 0.0
         self.tensor_groups: list[float] = []
         self.extra = 0.0
         self.marks: dict[int, tuple[float, float, int]] = {}
@@ -166,7 +163,7 @@ class _Multiprocessor:
         """Start a CTA whose place is free at `time`; it takes at least `after` cycles."""
         time = max(self.queue(START, time, self.clock.cta_start), time + after)
         warps = sum(one.rows for one in self.steps)
-        cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
+        cta = _Cta(slot, warps, warps, is_first=is_first)
         number = 0
         for one in self.steps:
             for _ in range(one.rows):
@@ -292,11 +289,11 @@ class _Multiprocessor:
             begin = max(own[TENSOR], time)
             fed = self.queue(SHARED, time, fronts)
             own[TENSOR] = max(begin + cycles * self.scale, fed)
-            warp.tensor = own[TENSOR] + clock.wgmma_latency
+            until = own[TENSOR] + clock.wgmma_latency
             if "gsb" in item.text:
-                warp.tensor_groups.append(warp.tensor)
+                warp.tensor_groups.append(until)
             if step.write >= 0:
-                warp.boards[step.write], warp.reasons[step.write] = warp.tensor, "tensor cores"
+                warp.boards[step.write], warp.reasons[step.write] = until, "tensor cores"
             # A few may wait for the tensor core; more stop the warp.
             return max(time, own[TENSOR] - 4 * cycles * self.scale)
         if kind == "tensor wait":

@@ -75,7 +75,6 @@ class OneStep:
     number: float = 0.0
     """Of a wait: how many groups may remain; of a skip: the iterations."""
     mark: int = 0
-    count: int = 1
 
 
 @dataclass(slots=True)
@@ -283,12 +282,9 @@ class Demand:
     cycles: list[float]
     l2_bytes: float
     dram_bytes: float
-    by_index: dict[int, float]
-    """Instruction → bytes of DRAM."""
-    instructions: float
-    written_bytes: float = 0.0
+    written_bytes: float
     """Of the bytes of DRAM: those that are written."""
-    l2_throughput: float = 0.0
+    l2_throughput: float
     """Cycles of L2 as Nsight Compute counts its throughput: what DRAM reads and writes passes through it too."""
 
 
@@ -348,11 +344,9 @@ def rates_of(clock: Clock, active: int) -> Rates:
 def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
     """What one CTA asks of each unit."""
     total = [0.0] * len(UNITS)
-    l2 = dram = count = written = 0.0
-    by_index: dict[int, float] = defaultdict(float)
+    l2 = dram = written = throughput = 0.0
     builder = _Builder(execution, clock)
     total[START] = clock.cta_start
-    throughput = 0.0
     for group in execution.groups:
         rows = len(group.rows)
         for entry, weight in zip(group.trace, group.weights(), strict=True):
@@ -360,7 +354,6 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 continue
             index = entry.index if isinstance(entry, Observed) else entry
             times = weight * rows
-            count += times
             total[ISSUE] += times * clock.issue / clock.schedulers
             pipe, cycles = builder._pipe(index)
             if pipe >= 0:
@@ -385,10 +378,9 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                     if unit == DRAM:
                         moved = cycles * (rates.written if is_store else rates.dram)
                         dram += moved * times
-                        by_index[index] += moved * times
                         written += moved * times * is_store
                     elif unit == L2:
                         l2 += cycles * rates.l2 * times
     through = _L2_FILLED * (dram - written) + _L2_EVICTED * written
     throughput += through * clock.dram_efficiency / rates.dram
-    return Demand(total, l2, dram, by_index, count, written, throughput)
+    return Demand(total, l2, dram, written, throughput)
