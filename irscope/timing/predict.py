@@ -29,7 +29,7 @@ _BUSY = 0.6
 _WAITING = 0.3
 _INTERVAL = (0.75, 1.5)
 """Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
-_ASSUMED_INTERVAL = (0.3, 4.0)
+_ASSUMED_INTERVAL = (0.5, 2.5)
 """Likewise where data decide a loop, a branch or an address."""
 _ANALYTIC_INTERVAL = (0.5, 3.0)
 
