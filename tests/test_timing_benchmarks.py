@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,11 +53,19 @@ def test_a_perfect_prediction_scores_best(tmp_path):
     results = DATA / "h100-tuning.jsonl"
     (tmp_path / "results.jsonl").write_text(results.read_text())
     times = {row["capture"]: row["median_us"] for row in rows_of(results) if row["status"] == "ok"}
-    printed = score(tmp_path, "h100", predict=lambda path: (times[path.name] * 1e-6, "DRAM"))
+
+    def perfect(path):
+        seconds = times[path.name] * 1e-6
+        return SimpleNamespace(seconds=seconds, bound="DRAM", interval=(0.0, 1.0), notes=())
+
+    printed = score(tmp_path, "h100", predict=perfect)
     assert "not predicted: 0" in printed
+    # embedding 5, rope 4 and nine others, whose middle halves spread by more than a tenth.
+    assert "disturbed measurements left out: 11" in printed
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["first"] == scores["best_among_three"] == scores["least_tau"] == pytest.approx(1.0)
     assert scores["error_90"] == pytest.approx(0.0)
+    assert scores["in_interval"] == 1.0
 
 
 def test_a_report_names_every_family():

@@ -42,10 +42,11 @@ def record(family: str, number: int, folder: Path, *, captures: bool = True, war
                 row.prepare(config)()
         content = b""
         if captures:
-            request = RecordRequest(mode="script", snapshots="none")
+            request = RecordRequest(mode="script", snapshots="none", layouts=False)
             with _captured_launches(request, virtual=TARGET) as recorded:
                 row.prepare(config)()
-                content = to_bytes(recorded[len(recorded) - 1])
+            # The SASS is there when the block has ended.
+            content = to_bytes(recorded[len(recorded) - 1])
     except Exception as error:
         (folder / failure_name(family, number)).write_text(f"{type(error).__name__}: {error}"[:2000])
         return

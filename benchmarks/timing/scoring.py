@@ -18,7 +18,9 @@ _LEAST_US = 20.0
 """Absolute errors count kernels that take longer: below that the launch is most of the time."""
 _NEAR = 5.0
 """Percent of the peak by which two limiters of Nsight Compute are as good as equal: DRAM's traffic fills L2 as well."""
-_LIMITERS = {"dram": "dram", "l2": "l2", "l1": "l1", "shared": "l1"}
+_LIMITERS = {"dram": "dram", "l2": "l2", "l1": "l1", "shared": "l1", "atomics": "l2"}
+_MOST_SPREAD = 0.1
+"""The quartiles of an undisturbed measurement lie less than this part of the median apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class Measured:
     measured_us: float
     predicted_us: float
     bound: str = ""
+    interval_us: tuple[float, float] = (0.0, math.inf)
+    is_assumed: bool = False
+    """Whether what data decide was assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,20 @@ def bound_agreement(
     return agreeing, compared
 
 
+def is_disturbed(result: Mapping[str, Any]) -> bool:
+    """Whether something else ran while a row of a file of results was measured: its times differ by too much."""
+    return result["high_us"] - result["low_us"] > _MOST_SPREAD * result["median_us"]
+
+
+def within(rows: Sequence[Measured]) -> float:
+    """The part of the measured times that lie in their intervals; nan without any."""
+    return (
+        statistics.mean(low <= row.measured_us <= high for row in rows for low, high in [row.interval_us])
+        if rows
+        else math.nan
+    )
+
+
 def report(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]] = ()) -> tuple[str, dict[str, Any]]:
     """Print all scores as a table, and return them as plain values."""
     families = [
@@ -119,6 +138,8 @@ def report(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]] = ())
         "best_among_three": statistics.mean(score.best_among_three for score in families),
         "error_median": quantile(errors, 0.5) if errors else math.nan,
         "error_90": quantile(errors, 0.9) if errors else math.nan,
+        "in_interval": within([row for row in rows if not row.is_assumed]),
+        "in_interval_assumed": within([row for row in rows if row.is_assumed]),
         "bounds_agreeing": agreeing,
         "bounds_near": bound_agreement(rows, profiles, _NEAR)[0],
         "bounds_compared": compared,
@@ -133,29 +154,37 @@ def report(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]] = ())
     return "\n".join(lines), total | {"by_family": [asdict(score) for score in families]}
 
 
-def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], tuple[float, str]] | None = None) -> str:
+def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], Any] | None = None) -> str:
     """Predict every capture of a folder that `results.jsonl` has a time of, and report the scores.
 
     Args:
         folder: with captures, `results.jsonl` and possibly `ncu-*.jsonl`; `scores.json` is written there.
         part: `h100` or `h200`, as `irscope time --part` takes it.
         each: only so many configurations of each family; 0 for all.
-        predict: the seconds and the bound of a capture; by default irscope's.
+        predict: the prediction of a capture; by default irscope's.
     """
     results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()[1:]]
+    results = [row for row in results if row["status"] == "ok" and not (each and row["number"] >= each)]
+    disturbed = [row for row in results if is_disturbed(row)]
     rows: list[Measured] = []
     failures: list[str] = []
     costs: list[float] = []
     predict = predict or _predict(part, costs)
     for result in results:
-        if result["status"] != "ok" or (each and result["number"] >= each):
+        if is_disturbed(result):
             continue
         try:
-            seconds, bound = predict(folder / result["capture"])
+            predicted = predict(folder / result["capture"])
         except Exception as error:
             failures.append(f"{result['capture']}: {type(error).__name__}: {error}")
             continue
-        rows.append(Measured(result["family"], result["number"], result["median_us"], seconds * 1e6, bound))
+        low, high = predicted.interval
+        rows.append(
+            Measured(
+                result["family"], result["number"], result["median_us"], predicted.seconds * 1e6, predicted.bound,
+                (low * 1e6, high * 1e6), bool(predicted.notes),
+            )
+        )  # fmt: skip
     if not rows:
         return "\n".join(["nothing was predicted", *failures[:5]])
     profiles = [json.loads(line) for path in folder.glob("ncu-*.jsonl") for line in path.read_text().splitlines()]
@@ -165,19 +194,20 @@ def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], tupl
         text += f"\na prediction takes {values['cost_of_compile']:.2f} of its compile, by processor time"
     content = values | {"rows": [asdict(row) for row in rows], "failures": failures}
     (folder / "scores.json").write_text(json.dumps(content, indent=1) + "\n")
-    return "\n".join([text, f"not predicted: {len(failures)}", *failures[:5]])
+    left_out = f"disturbed measurements left out: {len(disturbed)}"
+    return "\n".join([text, left_out, f"not predicted: {len(failures)}", *failures[:5]])
 
 
-def _predict(part: str, costs: list[float]) -> Callable[[Path], tuple[float, str]]:
+def _predict(part: str, costs: list[float]) -> Callable[[Path], Any]:
     """What predicts a capture; adds the cost of each to `costs`, in times its compile."""
     import irscope
 
-    def predict(path: Path) -> tuple[float, str]:
+    def predict(path: Path) -> Any:
         capture = irscope.load(path)
         begin = time.process_time()
         prediction = irscope.predict(capture, part=part)
         if capture.compile_us:
             costs.append((time.process_time() - begin) * 1e6 / capture.compile_us)
-        return prediction.seconds, prediction.bound
+        return prediction
 
     return predict

@@ -105,6 +105,10 @@ class Clock:
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
     cta_start: float = 159.0
     """Cycles of a multiprocessor for each CTA that it starts: launches of 262,144 CTAs tell it; empty CTAs take 190."""
+    cta_turnover: float = 425.0
+    """Cycles from the end of a CTA to the first instruction of the one that takes its place: 2,097,152 CTAs of 16 warps
+    that add a few bytes tell it. Empty CTAs of 1,024 threads, two at once, take 414 from one to the next
+    (`cta_start_1024threads`)."""
     code_size: int = 140 * 1024
     """Bytes of code that a multiprocessor's caches hold."""
     code_fetch: float = 5.8

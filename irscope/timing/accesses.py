@@ -217,9 +217,8 @@ class CtaWatch:
             stored = set(ordered[fresh].tolist())
             written = len(stored - self._stored) / max(int(fresh.sum()), 1)
             self._stored |= stored
-        distinct_lanes = ideal
         return Access(
-            kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live),
+            kind, float(count), max(float(ideal), 1 / 8), float(lines.sum() / live),
             float(apart.sum() / live), written, missed, array=array,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
@@ -243,10 +242,14 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
     """Wavefronts of a warp's access to shared memory, and without conflicts: words of one bank one after another."""
     together = 32 if width <= 4 else 16 if width == 8 else 8
     least = max(lanes // together, 1)
-    if value is None or value.shape[1] == 1:
+    if value is None:
         return float(least), float(least)
-    words = (value >> 2)[:4, :lanes]
-    mask = None if active is None else np.broadcast_to(active, (active.shape[0], lanes))[:4]
+    words = np.broadcast_to(value >> 2, (len(value), max(lanes, value.shape[1])))[:4, :lanes]
+    mask = None if active is None or active.all() else np.broadcast_to(active, (active.shape[0], lanes))[:4]
+    if lanes == 32 and width > 4 and any((words == words[:, np.arange(32) ^ pair]).all() for pair in (1, 2)):
+        # Lanes n and n ^ 1, or n and n ^ 2, with one address each: twice as many lanes are served together
+        # (forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
+        together *= 2
     total = 0
     for row in range(len(words)):
         for first in range(0, lanes, together):
@@ -257,11 +260,6 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
                 chosen = (chosen[:, None] + np.arange(width // 4)).reshape(-1)
             distinct = np.unique(chosen)
             total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
-    if lanes == 32 and width > 4 and mask is None:
-        # Lanes that share addresses are served together, beyond the group of lanes that they are in.
-        row = (words[0][:, None] + np.arange(width // 4)).reshape(-1)
-        shared = int(np.bincount(np.unique(row) % _BANKS, minlength=1).max())
-        total = min(total, max(shared, width // 8) * len(words))
     return max(total / len(words), 1.0), float(least)
 
 

@@ -62,7 +62,6 @@ class Execution:
     """What a launch executes."""
 
     program: Program
-    function: SassFunction
     grid: tuple[int, int, int]
     warps: int
     """Of a CTA."""
@@ -145,7 +144,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     spilled = launch.stack_bytes * warps * 32 * at_once
     from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
-        program, function, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
+        program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
         together, _atomic_granules(watch, tiles, launch), assumed.notes,
     )  # fmt: skip
 

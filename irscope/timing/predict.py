@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import DRAM, UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.steps import DRAM, L2, UNITS, Demand, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
@@ -29,7 +29,7 @@ _BUSY = 0.6
 _WAITING = 0.3
 _INTERVAL = (0.75, 1.5)
 """Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
-_ASSUMED_INTERVAL = (0.3, 4.0)
+_ASSUMED_INTERVAL = (0.5, 2.5)
 """Likewise where data decide a loop, a branch or an address."""
 _ANALYTIC_INTERVAL = (0.5, 3.0)
 
@@ -102,6 +102,8 @@ class _Timed:
     simulated: Simulated
     demand: Demand
     busy: list[float]
+    limits: list[float]
+    """The same, of DRAM and L2 in parts of their peak as Nsight Compute counts."""
     waves: float
     resident: int
     balance: float
@@ -169,12 +171,18 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     active = min(ctas, clock.units)
     size = sum(one.rows * len(one.steps) for one in steps)
     generations, rest = divmod(most, resident)
-    first, each = _generation(execution, clock, steps, size, resident, active, generations > 1)
-    extra = first.extra
-    cycles = first.first_end + (generations - 1) * each + generations * extra
-    if rest:
-        last, _ = _generation(execution, clock, steps, size, rest, active, False)
-        cycles += last.end + last.extra
+    waiting = min(generations - 1, 2) * resident + rest
+    apart = max(1, ceil(resident * size * min(generations + bool(rest), 2) / _MOST_STEPS))
+    count = max(1, round(resident / apart))
+    scale = resident / count
+    first = simulate(execution, clock, steps, resident=count, waiting=ceil(waiting / scale), active=active, scale=scale)
+    runs = [first.ctas[start : start + count] for start in range(0, len(first.ctas), count)]
+    extras = [max(extra for _, extra in run) for run in runs]
+    cycles = first.end + sum(extras)
+    if generations > 3 and len(runs) > 2:
+        # The first generations begin together, so the third tells how long each further one takes.
+        second, third = (sum(end for end, _ in run) / count for run in runs[1:3])
+        cycles += (generations - 3) * (third - second + extras[2])
     work = execution.work
     balance = 1.0
     if work.size and work.max() > 1.02 * work.min():
@@ -199,20 +207,10 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
         demand.cycles[DRAM] += taken / share
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
-    return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
-
-
-def _generation(
-    execution: Execution, clock: Clock, steps: list[Steps], size: int, resident: int, active: int, followed: bool
-) -> tuple[Simulated, float]:
-    """CTAs that run at once, and how long each further generation takes."""
-    runs = 2 if followed else 1
-    apart = max(1, ceil(resident * size * runs / _MOST_STEPS))
-    count = max(1, round(resident / apart))
-    found = simulate(
-        execution, clock, steps, resident=count, waiting=count if followed else 0, active=active, scale=resident / count
-    )
-    return found, found.end - found.first_end if followed else found.end
+    limits = [*busy]
+    limits[DRAM] *= clock.dram_efficiency
+    limits[L2] = demand.l2_throughput * share / cycles
+    return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
 
 
 def _makespan(work: list[float], slots: int) -> float:
@@ -236,7 +234,7 @@ def _bound(execution: Execution, clock: Clock, timed: _Timed, waits: Mapping[str
     """What bounds a launch, in words."""
     if clock.launch_s * clock.clock_hz > timed.cycles:
         return "launch overhead"
-    unit, busiest = max(zip(UNITS, timed.busy, strict=True), key=lambda row: row[1])
+    unit, busiest = max(zip(UNITS, timed.limits, strict=True), key=lambda row: row[1])
     if busiest >= _BUSY:
         return unit
     ctas, units = execution.ctas, clock.units

@@ -61,10 +61,8 @@ class Simulated:
 
     end: float
     """When the last CTA ended, without the iterations that were skipped."""
-    first_end: float
-    """When the first generation ended."""
-    extra: float
-    """Cycles of a CTA's skipped iterations."""
+    ctas: list[tuple[float, float]]
+    """(when it ended, cycles of its skipped iterations) of each CTA, the first to end first."""
     waits: dict[tuple[int, str], float]
     """(instruction, why) → cycles of all warps, the skipped iterations included. What waits for an access to memory
     counts for the access."""
@@ -95,7 +93,6 @@ class _Cta:
     left: int
     barriers: dict[int, tuple[float, list[Any]]] = field(default_factory=dict[int, Any])
     phases: dict[int, _Phase] = field(default_factory=dict[int, Any])
-    start: float = 0.0
     end: float = 0.0
     extra: float = 0.0
     is_first: bool = False
@@ -116,7 +113,6 @@ class _Warp:
         "scheduler",
         "since",
         "steps",
-        "tensor",
         "tensor_groups",
         "time",
         "weight",
@@ -132,7 +128,6 @@ class _Warp:
         self.pending: tuple[float, int] = (0.0, -1)
         """When the last copy since the last group lands, and which that is."""
         self.groups: list[tuple[float, int]] = []
-        self.tensor = 0.0
         self.tensor_groups: list[float] = []
         self.extra = 0.0
         self.marks: dict[int, tuple[float, float, int]] = {}
@@ -164,10 +159,11 @@ class _Multiprocessor:
         self.order += 1
         heapq.heappush(self.heap, (time, self.order, warp))
 
-    def start(self, slot: int, time: float, is_first: bool) -> None:
-        time = self.queue(START, time, self.clock.cta_start)
+    def start(self, slot: int, time: float, after: float, is_first: bool) -> None:
+        """Start a CTA whose place is free at `time`; it takes at least `after` cycles."""
+        time = max(self.queue(START, time, self.clock.cta_start), time + after)
         warps = sum(one.rows for one in self.steps)
-        cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
+        cta = _Cta(slot, warps, warps, is_first=is_first)
         number = 0
         for one in self.steps:
             for _ in range(one.rows):
@@ -293,11 +289,11 @@ class _Multiprocessor:
             begin = max(own[TENSOR], time)
             fed = self.queue(SHARED, time, fronts)
             own[TENSOR] = max(begin + cycles * self.scale, fed)
-            warp.tensor = own[TENSOR] + clock.wgmma_latency
+            until = own[TENSOR] + clock.wgmma_latency
             if "gsb" in item.text:
-                warp.tensor_groups.append(warp.tensor)
+                warp.tensor_groups.append(until)
             if step.write >= 0:
-                warp.boards[step.write], warp.reasons[step.write] = warp.tensor, "tensor cores"
+                warp.boards[step.write], warp.reasons[step.write] = until, "tensor cores"
             # A few may wait for the tensor core; more stop the warp.
             return max(time, own[TENSOR] - 4 * cycles * self.scale)
         if kind == "tensor wait":
@@ -396,7 +392,7 @@ class _Multiprocessor:
             return self.held(warp, step, time, served, 300.0, "shared memory")
         served = begin
         if L1 in use:
-            served = self.queue(L1, begin, use[L1])
+            served = max(self.queue(L1, begin, use[L1]), self.queue(SHARED, begin, use[SHARED]))
         hit = served + clock.l1_latency
         ready, why = hit, "L1"
         if use[PORT]:
@@ -424,10 +420,9 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "copy":
-            fronts = self.queue(SHARED, served, use[SHARED])
-            warp.pending = max(warp.pending, (max(ready, fronts), step.last))
+            warp.pending = max(warp.pending, (ready, step.last))
             self.boards(warp, step, ready, served + 10, why)
-            return self.held(warp, step, time, max(served, fronts), 400.0, "L1")
+            return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "bulk":
             if access.barrier is not None:
                 phase = warp.cta.phases.setdefault(access.barrier, _Phase())
@@ -480,7 +475,7 @@ class _Multiprocessor:
         self.ended.append(cta)
         if self.waiting:
             self.waiting -= 1
-            self.start(cta.slot, cta.end, False)
+            self.start(cta.slot, cta.end, self.clock.cta_turnover, False)
 
 
 def simulate(
@@ -507,16 +502,10 @@ def simulate(
     rates = rates_of(clock, active)
     unit = _Multiprocessor(execution, clock, rates, scale, steps)
     for slot in range(resident):
-        unit.start(slot, 0.0, slot == 0)
+        unit.start(slot, 0.0, 0.0, slot == 0)
     unit.run(waiting)
-    ended = unit.ended
-    if not ended:
-        # Warps wait for one another: what the trace left out would have freed them.
-        return Simulated(max(unit.free), max(unit.free), 0.0, dict(unit.waits), unit.spans)
-    ends = sorted(one.end for one in ended)
     drained = max(unit.free[DRAM], unit.free[L2], unit.free[PORT], unit.free[ATOMICS])
-    first = ends[min(resident, len(ends)) - 1]
-    return Simulated(
-        max(ends[-1], drained), max(first, drained) if not waiting else first, max(one.extra for one in ended),
-        dict(unit.waits), unit.spans,
-    )  # fmt: skip
+    ctas = sorted((one.end, one.extra) for one in unit.ended)
+    # Without any, warps wait for one another: what the trace left out would have freed them.
+    end = max(ctas[-1][0], drained) if ctas else max(unit.free)
+    return Simulated(end, ctas, dict(unit.waits), unit.spans)

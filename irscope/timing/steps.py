@@ -44,6 +44,11 @@ _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
+_L2_READ, _L2_STORED = 0.83, 1.18
+"""What a byte that is read, or stored, takes of L2's rate in Nsight Compute's throughput of L2: least squares over 21
+profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
+_L2_FILLED, _L2_EVICTED = 0.72, 0.5
+"""Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
 _STORED_AGAIN = 0.25
 """What a store costs to sectors that the CTA stores to before, beside one to others."""
 
@@ -70,7 +75,6 @@ class OneStep:
     number: float = 0.0
     """Of a wait: how many groups may remain; of a skip: the iterations."""
     mark: int = 0
-    count: int = 1
 
 
 @dataclass(slots=True)
@@ -278,12 +282,10 @@ class Demand:
     cycles: list[float]
     l2_bytes: float
     dram_bytes: float
-    by_index: dict[int, float]
-    """Instruction → bytes of DRAM."""
-    instructions: float
-    written_bytes: float = 0.0
+    written_bytes: float
     """Of the bytes of DRAM: those that are written."""
-    tensor_flops: float = 0.0
+    l2_throughput: float
+    """Cycles of L2 as Nsight Compute counts its throughput: what DRAM reads and writes passes through it too."""
 
 
 def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -> dict[int, float]:
@@ -296,8 +298,9 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):
-        # Two lines are looked up at once.
-        use[L1] = max(access.lines / 2, access.sectors * SECTOR / clock.l1_bytes, 1.0) * on
+        # Two lines are looked up at once; the data pass through the array that is shared memory as well.
+        use[L1] = max(access.lines / 2, 1.0) * on
+        use[SHARED] = access.sectors * SECTOR / clock.l1_bytes * on
     if kind == "copy":
         use[SHARED] = access.wavefronts * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
@@ -341,11 +344,9 @@ def rates_of(clock: Clock, active: int) -> Rates:
 def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
     """What one CTA asks of each unit."""
     total = [0.0] * len(UNITS)
-    l2 = dram = count = written = 0.0
-    by_index: dict[int, float] = defaultdict(float)
+    l2 = dram = written = throughput = 0.0
     builder = _Builder(execution, clock)
     total[START] = clock.cta_start
-    tensor = 0.0
     for group in execution.groups:
         rows = len(group.rows)
         for entry, weight in zip(group.trace, group.weights(), strict=True):
@@ -353,7 +354,6 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 continue
             index = entry.index if isinstance(entry, Observed) else entry
             times = weight * rows
-            count += times
             total[ISSUE] += times * clock.issue / clock.schedulers
             pipe, cycles = builder._pipe(index)
             if pipe >= 0:
@@ -365,13 +365,22 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 total[SHARED] += times * fronts
             if isinstance(entry, Observed) and entry.payload is not None:
                 access: Access = entry.payload
+                is_store = "store" in access.kind
+                passed = access.sectors * access.missed * SECTOR * access.is_on * times
+                throughput += passed * (_L2_STORED if is_store else _L2_READ) / rates.l2
+                if access.kind in ("load", "copy"):
+                    # A sector that is alone in its line takes as long as a line.
+                    alone = min(max(2 * access.lines - access.sectors, 0.0), access.lines) * access.missed
+                    longer = clock.l2_line * rates.active - _L2_READ * SECTOR / rates.l2
+                    throughput += alone * access.is_on * times * max(longer, 0.0)
                 for unit, cycles in costs_of(access, execution, clock, rates).items():
                     total[unit] += times * cycles
                     if unit == DRAM:
-                        moved = cycles * (rates.written if "store" in access.kind else rates.dram)
+                        moved = cycles * (rates.written if is_store else rates.dram)
                         dram += moved * times
-                        by_index[index] += moved * times
-                        written += moved * times * ("store" in access.kind)
+                        written += moved * times * is_store
                     elif unit == L2:
                         l2 += cycles * rates.l2 * times
-    return Demand(total, l2, dram, by_index, count, written, tensor)
+    through = _L2_FILLED * (dram - written) + _L2_EVICTED * written
+    throughput += through * clock.dram_efficiency / rates.dram
+    return Demand(total, l2, dram, written, throughput)
