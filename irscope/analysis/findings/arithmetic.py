@@ -87,6 +87,13 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         for number, one in enumerate(made)
         if one is not None
     ]
+    places = [read_locations(studied.capture.texts.get("ttir", ""), "mlir").chain_at(one.first_line)
+              for one in made if one is not None]  # fmt: skip
+    file = studied.capture.launch.kernel.file
+    changes = tuple(
+        FixChange("narrow", str(at[0].line), ".to(tl.float32)", at[0].column)
+        for at in dict.fromkeys(places) if len(at) == 1 and at[0].file == file
+    ) if all(len(at) == 1 for at in places) and len(kinds) == 1 else ()  # fmt: skip
     finding = studied.finding(
         "IRS305",
         use.line,
@@ -94,7 +101,7 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         "twice the registers and shared memory, and TF32 or FMA in place of 16-bit matrix instructions",
         1 << 6,
         causes,
-        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same")],
+        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same", changes)],
     )
     locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
     ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
