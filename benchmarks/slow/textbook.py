@@ -25,9 +25,13 @@ def transpose_square(x, y, M, N, BLOCK: tl.constexpr):
     tl.store(y + j[:, None] * M + i[None, :], tl.load(x + i[:, None] * N + j[None, :]).T)
 
 
-pair("flat transposition", "IRS103", lambda: (tensor(4096, 8192), empty(8192, 4096)),
-     lambda x, y: transpose_flat[(4096 * 8192 // 1024,)](x, y, 4096, 8192, BLOCK=1024),
-     lambda x, y: transpose_square[(64, 128)](x, y, 4096, 8192, BLOCK=64))  # fmt: skip
+pair(
+    "flat transposition",
+    "IRS103",
+    lambda: (tensor(4096, 8192), empty(8192, 4096)),
+    lambda x, y: transpose_flat[(4096 * 8192 // 1024,)](x, y, 4096, 8192, BLOCK=1024),
+    lambda x, y: transpose_square[(64, 128)](x, y, 4096, 8192, BLOCK=64),
+)
 
 
 @triton.jit
@@ -44,9 +48,13 @@ def launch_bias(columns, stride):
     return lambda x, b, y: add_bias[(8192,)](x, b, y, columns, stride, stride, BLOCK=2048)
 
 
-pair("rows of 5001 halves", "IRS101 IRS102",
-     lambda: (tensor(8192, 5008, dtype=HALF), tensor(5008, dtype=HALF), empty(8192, 5008, dtype=HALF)),
-     launch_bias(5001, 5001), launch_bias(5008, 5008))  # fmt: skip
+pair(
+    "rows of 5001 halves",
+    "IRS101 IRS102",
+    lambda: (tensor(8192, 5008, dtype=HALF), tensor(5008, dtype=HALF), empty(8192, 5008, dtype=HALF)),
+    launch_bias(5001, 5001),
+    launch_bias(5008, 5008),
+)
 
 
 @triton.jit
@@ -62,9 +70,13 @@ def launch_embed(wide):
     return lambda t, i, y: embed[(1 << 15,)](t, i, y, WIDTH=4096, WIDE=wide)
 
 
-pair("int32 index into a table of 4.9 G elements", "IRS701",
-     lambda: (tensor(1_200_000, 4096, dtype=HALF), tensor(1 << 15, dtype=torch.int32), empty(1 << 15, 4096, dtype=HALF)),
-     launch_embed(False), launch_embed(True))  # fmt: skip
+pair(
+    "int32 index into a table of 4.9 G elements",
+    "IRS701",
+    lambda: (tensor(1_200_000, 4096, dtype=HALF), tensor(1 << 15, dtype=torch.int32), empty(1 << 15, 4096, dtype=HALF)),
+    launch_embed(False),
+    launch_embed(True),
+)
 
 
 @triton.jit
@@ -97,9 +109,13 @@ def normed(count, width):
     return lambda: (tensor(count, width, dtype=BRAIN), tensor(width, dtype=BRAIN), empty(count, width, dtype=BRAIN))
 
 
-pair("a norm that reads its row twice", "IRS104", normed(8192, 8192),
-     lambda x, w, y: rms_norm[(8192,)](x, w, y, 8192, WIDTH=1024),
-     lambda x, w, y: rms_norm_once[(8192,)](x, w, y, 8192, WIDTH=8192, num_warps=8))  # fmt: skip
+pair(
+    "a norm that reads its row twice",
+    "IRS104",
+    normed(8192, 8192),
+    lambda x, w, y: rms_norm[(8192,)](x, w, y, 8192, WIDTH=1024),
+    lambda x, w, y: rms_norm_once[(8192,)](x, w, y, 8192, WIDTH=8192, num_warps=8),
+)
 
 
 @triton.jit
@@ -118,13 +134,30 @@ def launch_sigmoid(wide):
     return lambda x, y: sigmoid_scaled[(1 << 15,)](x, y, 1.0, 1 << 25, BLOCK=1024, WIDE=wide)
 
 
-pair("a float64 constant", "IRS604", lambda: (tensor(1 << 25), empty(1 << 25)), launch_sigmoid(True),
-     launch_sigmoid(False))  # fmt: skip
+pair(
+    "a float64 constant",
+    "IRS604",
+    lambda: (tensor(1 << 25), empty(1 << 25)),
+    launch_sigmoid(True),
+    launch_sigmoid(False),
+)
 
 
 @triton.jit
-def attend(q, k, v, o, scale, T, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, WIDEN: tl.constexpr,
-           CAUSAL: tl.constexpr, ENDS: tl.constexpr):  # fmt: skip
+def attend(
+    q,
+    k,
+    v,
+    o,
+    scale,
+    T,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    WIDEN: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    ENDS: tl.constexpr,
+):
     start = tl.program_id(0) * BM
     base = tl.program_id(1).to(tl.int64) * T * D
     i = start + tl.arange(0, BM)
@@ -155,22 +188,53 @@ def attend(q, k, v, o, scale, T, D: tl.constexpr, BM: tl.constexpr, BN: tl.const
 
 
 def heads(count=64, rows=4096, width=128):
-    return lambda: (*(tensor(count, rows, width, dtype=BRAIN) for _ in range(3)), empty(count, rows, width, dtype=BRAIN))
+    return lambda: (
+        *(tensor(count, rows, width, dtype=BRAIN) for _ in range(3)),
+        empty(count, rows, width, dtype=BRAIN),
+    )
 
 
 def launch_attention(bm=128, bn=64, widen=False, causal=True, ends=True, rows=4096, count=64, **options):
     return lambda q, k, v, o: attend[(rows // bm, count)](
-        q, k, v, o, 0.088, rows, D=128, BM=bm, BN=bn, WIDEN=widen, CAUSAL=causal, ENDS=ends,
-        **{"num_warps": 8, "num_stages": 3, **options})  # fmt: skip
+        q,
+        k,
+        v,
+        o,
+        0.088,
+        rows,
+        D=128,
+        BM=bm,
+        BN=bn,
+        WIDEN=widen,
+        CAUSAL=causal,
+        ENDS=ends,
+        **{"num_warps": 8, "num_stages": 3, **options},
+    )
 
 
 FULL = launch_attention(causal=False, ends=False)
-pair("attention in float32", "IRS305 IRS501", heads(), launch_attention(widen=True, causal=False, ends=False, num_stages=1), FULL)
+pair(
+    "attention in float32",
+    "IRS305 IRS501",
+    heads(),
+    launch_attention(widen=True, causal=False, ends=False, num_stages=1),
+    FULL,
+)
 pair("causal attention over all keys", "IRS204", heads(), launch_attention(ends=False), launch_attention())
-pair("attention without stages", "IRS201 IRS302 IRS202", heads(),
-     launch_attention(causal=False, ends=False, num_stages=1), FULL)  # fmt: skip
-pair("attention with two warps", "IRS304 IRS308 IRS501", heads(),
-     launch_attention(64, 64, causal=False, ends=False, num_warps=2), FULL)  # fmt: skip
+pair(
+    "attention without stages",
+    "IRS201 IRS302 IRS202",
+    heads(),
+    launch_attention(causal=False, ends=False, num_stages=1),
+    FULL,
+)
+pair(
+    "attention with two warps",
+    "IRS304 IRS308 IRS501",
+    heads(),
+    launch_attention(64, 64, causal=False, ends=False, num_warps=2),
+    FULL,
+)
 
 
 @triton.jit
@@ -189,9 +253,13 @@ def bias_gradient(g, b, M, N: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.cons
     tl.atomic_add(b + j, tl.sum(value, 0), sem="relaxed")
 
 
-pair("bias gradient by an atomic for each element", "IRS605", lambda: (tensor(16384, 4096, dtype=HALF), empty(4096)),
-     lambda g, b: bias_gradient_by_atomics[(512, 32)](g, b, 16384, N=4096, ROWS=32, COLUMNS=128),
-     lambda g, b: bias_gradient[(128, 32)](g, b, 16384, N=4096, ROWS=128, COLUMNS=128))  # fmt: skip
+pair(
+    "bias gradient by an atomic for each element",
+    "IRS605",
+    lambda: (tensor(16384, 4096, dtype=HALF), empty(4096)),
+    lambda g, b: bias_gradient_by_atomics[(512, 32)](g, b, 16384, N=4096, ROWS=32, COLUMNS=128),
+    lambda g, b: bias_gradient[(128, 32)](g, b, 16384, N=4096, ROWS=128, COLUMNS=128),
+)
 
 
 @triton.jit
@@ -213,9 +281,13 @@ def column_sums_in_parts(x, y, M, N, BLOCK: tl.constexpr, ROWS: tl.constexpr, PA
     tl.atomic_add(y + at, tl.sum(total, 0), sem="relaxed")
 
 
-pair("column sums, serial over the rows", "IRS505", lambda: (tensor(32768, 1024), empty(1024)),
-     lambda x, y: column_sums[(8,)](x, y, 32768, 1024, BLOCK=128),
-     lambda x, y: column_sums_in_parts[(8, 64)](x, y, 32768, 1024, BLOCK=128, ROWS=16, PART=512))  # fmt: skip
+pair(
+    "column sums, serial over the rows",
+    "IRS505",
+    lambda: (tensor(32768, 1024), empty(1024)),
+    lambda x, y: column_sums[(8,)](x, y, 32768, 1024, BLOCK=128),
+    lambda x, y: column_sums_in_parts[(8, 64)](x, y, 32768, 1024, BLOCK=128, ROWS=16, PART=512),
+)
 
 
 @triton.jit
@@ -229,8 +301,13 @@ def launch_clip(odd):
     return lambda x, y: clip_even[((1 << 26) // 2048,)](x, y, 1 << 26, BLOCK=2048, ODD=odd)
 
 
-pair("mask of doubled indices", "IRS101 IRS102", lambda: (tensor(1 << 26, dtype=HALF), empty(1 << 26, dtype=HALF)),
-     launch_clip(True), launch_clip(False))  # fmt: skip
+pair(
+    "mask of doubled indices",
+    "IRS101 IRS102",
+    lambda: (tensor(1 << 26, dtype=HALF), empty(1 << 26, dtype=HALF)),
+    launch_clip(True),
+    launch_clip(False),
+)
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -255,9 +332,13 @@ def launch_swiglu(kernel):
     return lambda x, g, y: kernel[((1 << 25) // 1024,)](x, g, y, 1 << 25, BLOCK=1024)
 
 
-pair("size that is not specialised", "IRS101 IRS102",
-     lambda: tuple(tensor(1 << 25, dtype=HALF) for _ in range(3)), launch_swiglu(swiglu_unspecialised),
-     launch_swiglu(swiglu))  # fmt: skip
+pair(
+    "size that is not specialised",
+    "IRS101 IRS102",
+    lambda: tuple(tensor(1 << 25, dtype=HALF) for _ in range(3)),
+    launch_swiglu(swiglu_unspecialised),
+    launch_swiglu(swiglu),
+)
 
 
 @triton.jit
@@ -272,14 +353,30 @@ def paged_sum(x, y, lengths, stride, WIDTH: tl.constexpr, STEP: tl.constexpr):
     tl.store(y + row, tl.sum(total))
 
 
-pair("a field of two in a while loop", "IRS103 IRS101", lambda: (tensor(4096, 8192 * 2), empty(4096), empty(4096)),
-     lambda x, y, n: paged_sum[(4096,)](x, y, n, 8192, WIDTH=1024, STEP=2),
-     lambda x, y, n: paged_sum[(4096,)](x, y, n, 8192, WIDTH=1024, STEP=1))  # fmt: skip
+pair(
+    "a field of two in a while loop",
+    "IRS103 IRS101",
+    lambda: (tensor(4096, 8192 * 2), empty(4096), empty(4096)),
+    lambda x, y, n: paged_sum[(4096,)](x, y, n, 8192, WIDTH=1024, STEP=2),
+    lambda x, y, n: paged_sum[(4096,)](x, y, n, 8192, WIDTH=1024, STEP=1),
+)
 
 
 @triton.jit
-def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr = 8,
-           SPLIT: tl.constexpr = 1, PRECISION: tl.constexpr = "tf32"):  # fmt: skip
+def matmul(
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr = 8,
+    SPLIT: tl.constexpr = 1,
+    PRECISION: tl.constexpr = "tf32",
+):
     pid = tl.program_id(0)
     down, across = tl.cdiv(M, BM), tl.cdiv(N, BN)
     width = GROUP * across
@@ -315,22 +412,40 @@ def launch(bm=128, bn=128, bk=64, split=1, **options):
     def run(a, b, c):
         (m, k), n = a.shape, b.shape[1]
         matmul[(triton.cdiv(m, bm) * triton.cdiv(n, bn), split)](
-            a, b, c, m, n, k, BM=bm, BN=bn, BK=bk, SPLIT=split, **{"num_warps": 8, "num_stages": 3, **options})  # fmt: skip
+            a, b, c, m, n, k, BM=bm, BN=bn, BK=bk, SPLIT=split, **{"num_warps": 8, "num_stages": 3, **options}
+        )
 
     return run
 
 
 GOOD = launch(128, 256)
-pair("split-K in 16 by float atomics", "IRS605", square(2048, 2048, 8192, HALF, torch.float32), launch(split=16), launch())
+pair(
+    "split-K in 16 by float atomics",
+    "IRS605",
+    square(2048, 2048, 8192, HALF, torch.float32),
+    launch(split=16),
+    launch(),
+)
 pair("split-K in bfloat16", "IRS605 IRS602", square(2048, 2048, 8192), launch(split=16), launch())
 pair("matmul by columns of tiles", "IRS510", square(8192, 8192, 4096), launch(128, 256, GROUP=1), GOOD)
 pair("matmul with one stage", "IRS201 IRS202 IRS302", square(4096, 4096, 4096), launch(128, 256, num_stages=1), GOOD)
 pair("matmul with tiles of 16", "IRS308 IRS304", square(2048, 2048, 2048), launch(16, 16, 32, num_warps=4), launch())
-pair("matmul of K = 4097", "IRS101 IRS201 IRS302", square(4096, 4096, 4097), launch(), launch())
+
+
+def launch_k(k):
+    return lambda a, b, c: matmul[(32 * 32, 1)](a, b, c, 4096, 4096, k, BM=128, BN=128, BK=64, num_warps=8)
+
+
+pair("matmul of K = 4097", "IRS101 IRS201 IRS302", square(4096, 4096, 4104), launch_k(4097), launch_k(4104))
 pair("matmul with BK=16", "IRS509 IRS302 IRS202 IRS308", square(4096, 4096, 4096), launch(128, 128, 16), GOOD)
 pair("64 CTAs for a matmul", "IRS505", square(1024, 1024, 8192), launch(128, 128), launch(64, 64, 64, num_warps=4))
-pair("float32 by IEEE", "IRS601", square(2048, 2048, 2048, torch.float32, torch.float32),
-     launch(64, 64, 32, PRECISION="ieee", num_warps=4), launch(128, 128, 32))  # fmt: skip
+pair(
+    "float32 by IEEE",
+    "IRS601",
+    square(2048, 2048, 2048, torch.float32, torch.float32),
+    launch(64, 64, 32, PRECISION="ieee", num_warps=4),
+    launch(128, 128, 32),
+)
 
 
 @triton.jit
@@ -343,10 +458,13 @@ def gemv(a, x, y, M, K, BK: tl.constexpr, BM: tl.constexpr):
     tl.store(y + i, tl.sum(total, 1))
 
 
-pair("gemv with 32 elements of a row at a time", "IRS506 IRS203 IRS509",
-     lambda: (tensor(16384, 8192, dtype=HALF), tensor(8192, dtype=HALF), empty(16384)),
-     lambda a, x, y: gemv[(16384,)](a, x, y, 16384, 8192, BK=32, BM=1),
-     lambda a, x, y: gemv[(4096,)](a, x, y, 16384, 8192, BK=512, BM=4))  # fmt: skip
+pair(
+    "gemv with 32 elements of a row at a time",
+    "IRS506 IRS203 IRS509",
+    lambda: (tensor(16384, 8192, dtype=HALF), tensor(8192, dtype=HALF), empty(16384)),
+    lambda a, x, y: gemv[(16384,)](a, x, y, 16384, 8192, BK=32, BM=1),
+    lambda a, x, y: gemv[(4096,)](a, x, y, 16384, 8192, BK=512, BM=4),
+)
 
 
 @triton.jit
@@ -357,9 +475,13 @@ def largest_of_all(x, y, n, BLOCK: tl.constexpr):
     tl.atomic_max(y, tl.max(most), sem="relaxed")
 
 
-pair("one program looks for the maximum", "IRS505", lambda: (tensor(1 << 25), empty(1)),
-     lambda x, y: largest_of_all[(1,)](x, y, 1 << 25, BLOCK=8192, num_warps=8),
-     lambda x, y: largest_of_all[(1056,)](x, y, 1 << 25, BLOCK=4096, num_warps=8))  # fmt: skip
+pair(
+    "one program looks for the maximum",
+    "IRS505",
+    lambda: (tensor(1 << 25), empty(1)),
+    lambda x, y: largest_of_all[(1,)](x, y, 1 << 25, BLOCK=8192, num_warps=8),
+    lambda x, y: largest_of_all[(1056,)](x, y, 1 << 25, BLOCK=4096, num_warps=8),
+)
 
 
 @triton.jit
@@ -372,9 +494,13 @@ def sine_rows(x, y, n, WIDTH: tl.constexpr, ROUNDS: tl.constexpr):
     tl.store(y + tl.program_id(0) * n + at, value, here)
 
 
-pair("rows of 1088 in tiles of 2048", "IRS105 IRS509", lambda: (tensor(8192, 1088), empty(8192, 1088)),
-     lambda x, y: sine_rows[(8192,)](x, y, 1088, WIDTH=2048, ROUNDS=128),
-     lambda x, y: sine_rows[(8704,)](x, y, 1024, WIDTH=1024, ROUNDS=128))  # fmt: skip
+pair(
+    "rows of 1088 in tiles of 2048",
+    "IRS105",
+    lambda: (tensor(8192, 1088), empty(8192, 1088)),
+    lambda x, y: sine_rows[(8192,)](x, y, 1088, WIDTH=2048, ROUNDS=128),
+    lambda x, y: sine_rows[(8704,)](x, y, 1024, WIDTH=1024, ROUNDS=128),
+)
 
 
 @triton.jit
@@ -396,9 +522,13 @@ def vector_dot(x, w, y, n, BLOCK: tl.constexpr):
     tl.store(y + row, tl.sum(total))
 
 
-pair("scalar loads in a loop", "IRS203 IRS104 IRS103 IRS101 IRS509 IRS506", lambda: (tensor(16384, 4096), tensor(4096), empty(16384)),
-     lambda x, w, y: scalar_dot[(16384,)](x, w, y, 4096, BLOCK=1),
-     lambda x, w, y: vector_dot[(16384,)](x, w, y, 4096, BLOCK=2048))  # fmt: skip
+pair(
+    "scalar loads in a loop",
+    "IRS206",
+    lambda: (tensor(16384, 4096), tensor(4096), empty(16384)),
+    lambda x, w, y: scalar_dot[(16384,)](x, w, y, 4096, BLOCK=1),
+    lambda x, w, y: vector_dot[(16384,)](x, w, y, 4096, BLOCK=2048),
+)
 
 
 @triton.jit
@@ -422,15 +552,13 @@ def launch_select(kernel):
     return lambda c, a, b, y: kernel[((1 << 25) // 1024,)](c, a, b, y, 1 << 25, BLOCK=1024)
 
 
-pair("both sides of tl.where are loaded", "IRS104 IRS105",
-     lambda: (tensor(1 << 13, dtype=torch.int32), *(tensor(1 << 25) for _ in range(2)), empty(1 << 25)),
-     launch_select(select_loaded), launch_select(select_masked))  # fmt: skip
-
-
-@triton.jit
-def gather_elements(x, index, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + tl.load(index + at)))
+pair(
+    "both sides of tl.where are loaded",
+    "IRS104",
+    lambda: (tensor(1 << 13, dtype=torch.int32), *(tensor(1 << 25) for _ in range(2)), empty(1 << 25)),
+    launch_select(select_loaded),
+    launch_select(select_masked),
+)
 
 
 @triton.jit
@@ -443,9 +571,13 @@ def softmax_over_columns(x, y, M: tl.constexpr, N: tl.constexpr, COLUMNS: tl.con
     tl.store(y + at, e / tl.sum(e, 0)[None, :])
 
 
-pair("softmax over a column for each program", "IRS103", lambda: (tensor(4096, 8192), empty(4096, 8192)),
-     lambda x, y: softmax_over_columns[(8192,)](x, y, M=4096, N=8192, COLUMNS=1),
-     lambda x, y: softmax_over_columns[(1024,)](x, y, M=4096, N=8192, COLUMNS=8, num_warps=16))  # fmt: skip
+pair(
+    "softmax over a column for each program",
+    "IRS103",
+    lambda: (tensor(1024, 32768), empty(1024, 32768)),
+    lambda x, y: softmax_over_columns[(32768,)](x, y, M=1024, N=32768, COLUMNS=1),
+    lambda x, y: softmax_over_columns[(2048,)](x, y, M=1024, N=32768, COLUMNS=16, num_warps=16),
+)
 
 
 @triton.jit
@@ -459,9 +591,13 @@ def normalise_in_loop(x, w, y, n, ROWS: tl.constexpr, WIDTH: tl.constexpr):
         tl.store(y + at, prefix)
 
 
-pair("a scan in each iteration", "IRS205 IRS401", lambda: (tensor(4096, 8192), tensor(8192), empty(4096, 8192)),
-     lambda x, w, y: normalise_in_loop[(4096,)](x, w, y, 8192, ROWS=1, WIDTH=256, num_warps=8),
-     lambda x, w, y: normalise_in_loop[(1024,)](x, w, y, 8192, ROWS=4, WIDTH=256, num_warps=4))  # fmt: skip
+pair(
+    "a scan in each iteration",
+    "IRS205 IRS401",
+    lambda: (tensor(4096, 8192), tensor(8192), empty(4096, 8192)),
+    lambda x, w, y: normalise_in_loop[(4096,)](x, w, y, 8192, ROWS=1, WIDTH=256, num_warps=8),
+    lambda x, w, y: normalise_in_loop[(1024,)](x, w, y, 8192, ROWS=4, WIDTH=256, num_warps=4),
+)
 
 
 @triton.jit(do_not_specialize=["stride"])
@@ -480,8 +616,13 @@ def launch_helped(kernel):
     return lambda x, y: kernel[(16384,)](x, y, 4096, 4096, WIDTH=4096)
 
 
-pair("helper of another module", "IRS101", lambda: (tensor(16384, 4096, dtype=HALF), empty(16384)),
-     launch_helped(helped_unspecialised), launch_helped(helped))  # fmt: skip
+pair(
+    "helper of another module",
+    "IRS101",
+    lambda: (tensor(16384, 4096, dtype=HALF), empty(16384)),
+    launch_helped(helped_unspecialised),
+    launch_helped(helped),
+)
 
 
 @gluon.jit
@@ -497,10 +638,20 @@ def launch_gluon(layout):
 
 
 ROW_MAJOR = gl.BlockedLayout([1, 8], [2, 16], [4, 1], [1, 0])
-pair("Gluon layout across the rows", "IRS103", lambda: (tensor(8192, 8192, dtype=HALF), empty(8192, 8192, dtype=HALF)),
-     launch_gluon(gl.BlockedLayout([1, 1], [32, 1], [1, 4], [0, 1])), launch_gluon(ROW_MAJOR))  # fmt: skip
-pair("Gluon layout of one element a thread", "IRS101 IRS102", lambda: (tensor(8192, 8192, dtype=HALF), empty(8192, 8192, dtype=HALF)),
-     launch_gluon(gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])), launch_gluon(ROW_MAJOR))  # fmt: skip
+pair(
+    "Gluon layout across the rows",
+    "IRS103",
+    lambda: (tensor(8192, 8192, dtype=HALF), empty(8192, 8192, dtype=HALF)),
+    launch_gluon(gl.BlockedLayout([1, 1], [32, 1], [1, 4], [0, 1])),
+    launch_gluon(ROW_MAJOR),
+)
+pair(
+    "Gluon layout of one element a thread",
+    "IRS101 IRS102",
+    lambda: (tensor(8192, 8192, dtype=HALF), empty(8192, 8192, dtype=HALF)),
+    launch_gluon(gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])),
+    launch_gluon(ROW_MAJOR),
+)
 
 
 SMALL = [triton.Config({"BM": 32, "BN": 32, "BK": 32}, num_warps=4, num_stages=2)]
@@ -530,8 +681,13 @@ def pooled_without_dot(a, b, c, K: tl.constexpr, N, BM: tl.constexpr, BN: tl.con
     tl.store(c + i[:, None] * N + j[None, :], total.to(tl.bfloat16))
 
 
-pair("matmul by outer products", "IRS306", square(4096, 4096, 1024),
-     lambda a, b, c: pooled_without_dot[(64, 64)](a, b, c, K=1024, N=4096, BM=64, BN=64), GOOD)  # fmt: skip
+pair(
+    "matmul by outer products",
+    "IRS306",
+    square(4096, 4096, 1024),
+    lambda a, b, c: pooled_without_dot[(64, 64)](a, b, c, K=1024, N=4096, BM=64, BN=64),
+    GOOD,
+)
 
 
 @triton.jit
@@ -555,25 +711,33 @@ def launch_dequantise(kernel):
     return lambda q, s, y: kernel[((1 << 26) // 2048,)](q, s, y, 1 << 26, BLOCK=2048, PER=4)
 
 
-pair("packed bytes read four times", "IRS104",
-     lambda: (tensor(1 << 24, dtype=torch.int32), tensor(1 << 19, dtype=HALF), empty(1 << 26, dtype=HALF)),
-     launch_dequantise(dequantise), launch_dequantise(dequantise_bytes))  # fmt: skip
+pair(
+    "packed bytes read four times",
+    "IRS104",
+    lambda: (tensor(1 << 24, dtype=torch.int32), tensor(1 << 19, dtype=HALF), empty(1 << 26, dtype=HALF)),
+    launch_dequantise(dequantise),
+    launch_dequantise(dequantise_bytes),
+)
 
 
 @triton.jit
-def row_norms(x, y, n, WIDTH: tl.constexpr):
-    value = tl.load(x + tl.program_id(0) * n + tl.arange(0, WIDTH))
-    tl.store(y + tl.program_id(0), tl.sqrt(tl.sum(value * value)))
+def row_norms(x, y, n, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    value = tl.load(x + rows[:, None] * n + tl.arange(0, WIDTH)[None, :])
+    tl.store(y + rows, tl.sqrt(tl.sum(value * value, 1)))
 
 
-def launch_norms(count, width, warps):
-    return lambda x, y: row_norms[(count,)](x, y, width, WIDTH=width, num_warps=warps)
+def launch_norms(count, rows, warps):
+    return lambda x, y: row_norms[(count // rows,)](x, y, 256, ROWS=rows, WIDTH=256, num_warps=warps)
 
 
-pair("32 warps for rows of 256", "IRS506", lambda: (tensor(1 << 17, 256), empty(1 << 17)),
-     launch_norms(1 << 17, 256, 32), launch_norms(1 << 17, 256, 1))  # fmt: skip
-pair("one warp for rows of 16384", "IRS501 IRS502 IRS509", lambda: (tensor(4096, 16384), empty(4096)),
-     launch_norms(4096, 16384, 1), launch_norms(4096, 16384, 8))  # fmt: skip
+pair(
+    "32 warps for rows of 256",
+    "IRS506",
+    lambda: (tensor(1 << 17, 256), empty(1 << 17)),
+    launch_norms(1 << 17, 1, 32),
+    launch_norms(1 << 17, 16, 4),
+)
 
 
 @triton.jit
@@ -592,8 +756,13 @@ def launch_rotate(apart):
     return lambda x, c, y: rotate[(1 << 15,)](x, c, y, 1024, HALF_WIDTH=1024, APART=apart)
 
 
-pair("interleaved rotary embedding", "IRS103 IRS101 IRS102", lambda: (tensor(1 << 15, 2048, dtype=HALF), tensor(1024, dtype=HALF), empty(1 << 15, 2048, dtype=HALF)),
-     launch_rotate(True), launch_rotate(False))  # fmt: skip
+pair(
+    "interleaved rotary embedding",
+    "IRS103 IRS101 IRS102",
+    lambda: (tensor(1 << 15, 2048, dtype=HALF), tensor(1024, dtype=HALF), empty(1 << 15, 2048, dtype=HALF)),
+    launch_rotate(True),
+    launch_rotate(False),
+)
 
 
 @triton.jit
@@ -630,23 +799,10 @@ def launch_entropy(kernel, width, warps):
     return lambda x, t, y: kernel[(8192,)](x, t, y, 32000, WIDTH=width, num_warps=warps)
 
 
-pair("cross entropy of two passes", "IRS104 IRS205", lambda: (tensor(8192, 32000), tensor(8192, dtype=torch.int32), empty(8192)),
-     launch_entropy(cross_entropy, 512, 4), launch_entropy(cross_entropy_online, 2048, 4))  # fmt: skip
-
-
-@triton.jit
-def pixel_shuffle(x, y, n, WIDE: tl.constexpr, BLOCK: tl.constexpr, C: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    number = at.to(tl.int64) if WIDE else at
-    h = number // (n * C)
-    w = number // C % n
-    c = number % C
-    tl.store(y + at, tl.load(x + h * n * C + c + w * C))
-
-
-def launch_shuffle(wide):
-    return lambda x, y: pixel_shuffle[((1 << 25) // 1024,)](x, y, 1000, WIDE=wide, BLOCK=1024, C=12)
-
-
-pair("indices divided in 64 bits", "IRS606", lambda: (tensor(1 << 25), empty(1 << 25)), launch_shuffle(True),
-     launch_shuffle(False))  # fmt: skip
+pair(
+    "cross entropy of two passes",
+    "IRS104 IRS205",
+    lambda: (tensor(8192, 32000), tensor(8192, dtype=torch.int32), empty(8192)),
+    launch_entropy(cross_entropy, 512, 4),
+    launch_entropy(cross_entropy_online, 2048, 4),
+)

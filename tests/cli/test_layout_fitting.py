@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irscope.api.explain import smaller
-from irscope.model.capture import Capture, Resources
+from irscope.model.capture import Resources
 from irscope.render.layout.timeline import attempts_json, attempts_text
-from irscope.target import Target
+from tests.memory.cases import too_large
 from tests.recording import record_without_sass
 
 KERNEL = """
@@ -60,7 +61,7 @@ def test_each_attempt_is_what_recording_it_gives(tmp_path: Path) -> None:
 
 
 def test_a_problem_is_told() -> None:
-    fits = Capture(target=Target.parse("cuda:90"), resources=Resources(shared_bytes=4096))
+    fits = replace(too_large(), failure=None, resources=Resources(shared_bytes=4096))
     text = attempts_text([("num_stages=1", fits), ("BLOCK_M = 8", None)])
     assert text.splitlines()[2].split() == ["num_stages=1", "4096", "fits"]
     assert text.splitlines()[3].split(maxsplit=4)[:3] == ["BLOCK_M", "=", "8"]

@@ -29,7 +29,7 @@ _OF_ADDRESSES = (
 )  # fmt: skip
 """What addresses and conditions are computed with."""
 _OF_VECTORS = ("IRS101", "IRS102")
-_OF_LOOP = ("IRS203", "IRS205")
+_OF_LOOP = ("IRS201", "IRS203", "IRS205")
 """Kinds that one edit of a loop fixes all of."""
 _CONSEQUENCES = {
     **dict.fromkeys(_OF_VECTORS, ("IRS201", "IRS202", "IRS203", "IRS302")),
@@ -53,12 +53,17 @@ _OF_MODEL = frozenset((
 ))  # fmt: skip
 OF_TIME = _OF_MODEL | {"IRS508", "IRS509"}
 """Kinds that only the predicted time of a launch shows."""
+_OF_OTHER_WORK = ("IRS105", "IRS301", "IRS305", "IRS601", "IRS604")
+"""Kinds whose fix has less arithmetic, or on other units, than what the roofline's minimum counts."""
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
 _MOST_RESIDENT = 32
 """CTAs of a multiprocessor at once, on the NVIDIA GPUs since Volta but those of 8.6 to 8.9, which have 16 or 24."""
+_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU")
+_OF_FUNCTION = 0.25
+"""Instructions of exp, log and others in float32, of those in float64: 4 to 8 of 25 to 40."""
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
 
@@ -218,8 +223,9 @@ class _Pricer:
                 after = self._after(finding, {at for one in alike for at in self._at(one)})
             if after is None:
                 return finding
-            # Whatever is fixed, no unit does the least work of the launch faster.
-            seconds = max(self._whole - max(after, self._floor), 0.0)
+            # No unit does the least work of the launch faster.
+            least = 0.0 if finding.code in _OF_OTHER_WORK else self._floor
+            seconds = max(self._whole - max(after, least), 0.0)
         return replace(finding, seconds=seconds, share=seconds / self._whole)
 
     def _at(self, finding: Finding) -> Collection[int]:
@@ -283,16 +289,17 @@ class _Pricer:
             return self._thinned(here, ("HMMA", "LDSM"), 0.5)
         if code in ("IRS302", "IRS303"):
             return self._at_least(self._thinned(here, ("WARPGROUP",), 0.0))
+        if code == "IRS309":
+            return self._at_least(self._thinned(here, ("LDTM", "STTM"), 0.0))
         if code == "IRS401":
             return self._thinned(here, ("LDS", "STS", "LDSM", "STSM", "BAR", "SHFL"), 0.0)
         if code == "IRS604":
-            return self._thinned(range(len(self._bases)), ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU"), 0.5)
+            return self._in_float32(finding)
         if code in ("IRS206", "IRS606"):
             return self._thinned(here, (), 1 / finding.factor)
         if code == "IRS105":
-            kinds = dict(self._model.accesses)
-            own = {at for at in range(len(self._bases)) if at not in kinds or kinds[at].kind not in _GLOBAL}
-            return self._thinned(own, (), 1 / finding.factor)
+            launch = self._prediction.launch_seconds
+            return max(launch + (self._whole - launch) / finding.factor, self._least_of_dram)
         if code in ("IRS602", "IRS605"):
             return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
         if code == "IRS205":
@@ -313,19 +320,29 @@ class _Pricer:
         return self._model.seconds(access=access)
 
     def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
-        """So many times fewer loads: where the lanes of one repeat each other, the rest loads as many sectors."""
+        """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
         cost = self._studied.global_cost(finding.line)
         each = cost.access.each if cost is not None and cost.access is not None else None
         factor = finding.factor
-        if each is None or each.bytes[1] < 0.75 * factor * max(each.distinct_bytes[1], 1):
-            return self._thinned(here, _LOADS, 1 / factor)
+        loads = {at for at in here if self._bases[at] in _LOADS}
+        is_within = each is not None and each.bytes[1] >= 0.75 * factor * max(each.distinct_bytes[1], 1)
+        more = factor if is_within else 1 / factor
 
         def access(index: int, one: Access) -> Access:
-            is_load = index in here and self._bases[index] in _LOADS
-            return replace(one, sectors=one.sectors * factor, lines=one.lines * factor) if is_load else one
+            return replace(one, sectors=one.sectors * more, lines=one.lines * more) if index in loads else one
 
-        keeps = [1 / factor if at in here and base in _LOADS else 1.0 for at, base in enumerate(self._bases)]
-        return self._model.seconds(access=access, keeps=keeps.__getitem__)
+        return self._model.seconds(
+            access=access, keeps=lambda index: 1 / factor if is_within and index in loads else 1.0
+        )
+
+    def _in_float32(self, finding: Finding) -> float:
+        """Half of the instructions in float64, and fewer of those functions of which float32 has instructions."""
+        functions = self._at(replace(finding, chain=(), place=()))
+
+        def keeps(at: int) -> float:
+            return _OF_FUNCTION if at in functions else 0.5 if self._bases[at] in _OF_FLOAT64 else 1.0
+
+        return self._model.seconds(keeps=keeps)
 
     def _without_iterations(self, finding: Finding) -> float:
         """A part of the iterations of the loop, the time of whose lines is known, is left."""

@@ -60,6 +60,7 @@ KINDS = {
         _FindingKind("IRS306", "product-without-dot", 1),
         _FindingKind("IRS307", "transposed-operand", 2),
         _FindingKind("IRS308", "small-tile", 3),
+        _FindingKind("IRS309", "accumulator-through-registers", 3),
         _FindingKind("IRS401", "conversion-through-shared-memory", 3),
         _FindingKind("IRS402", "shared-conflicts", 3),
         _FindingKind("IRS501", "spills", 1),
@@ -99,7 +100,16 @@ class FixChange:
     """A change of a compile that can be tried without the script."""
 
     kind: Literal[
-        "divisible", "constant", "option", "hint", "contiguous", "factor", "compare", "layout", "snapshot", "stages",
+        "divisible",
+        "constant",
+        "option",
+        "hint",
+        "contiguous",
+        "factor",
+        "compare",
+        "layout",
+        "snapshot",
+        "stages",
         "narrow",
     ]
     """`hint`: `tl.multiple_of` on what is multiplied by an argument. `contiguous`: that and `tl.max_contiguous` on the

@@ -133,11 +133,11 @@ _LOOP_ROW = 18
 """Pixels of a level of loops."""
 
 
-Attempts = Sequence[tuple[str, Capture | None]]
+_Attempts = Sequence[tuple[str, Capture | None]]
 """Changes of a launch that does not fit, each with its compile; None where that was refused."""
 
 
-def attempts_text(tried: Attempts) -> str:
+def attempts_text(tried: _Attempts) -> str:
     """A table of what was tried."""
     if not tried:
         return "Nothing was tried: num_stages is 1 already, and no tl.constexpr of its Python is a tile to halve.\n"
@@ -146,7 +146,7 @@ def attempts_text(tried: Attempts) -> str:
     return "Tried by compiling:\n" + table(["change", "shared bytes", ""], rows)
 
 
-def attempts_json(tried: Attempts) -> list[dict[str, Any]]:
+def attempts_json(tried: _Attempts) -> list[dict[str, Any]]:
     """What was tried, as plain values."""
     return [_attempt_json(change, after) for change, after in tried]
 

@@ -168,6 +168,28 @@ def divided(x, y, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def padded(x, y, n, BLOCK: tl.constexpr):
+    """A row that fills its tile, or half of it."""
+    c = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + c, c < n, 0.0)
+    for _ in range(256):
+        v = tl.exp(v) * 0.5
+    tl.store(y + tl.program_id(0) * n + c, v, c < n)  # here: IRS105
+
+
+@triton.jit
+def scalar(x, y, n, ONE: tl.constexpr, BLOCK: tl.constexpr):
+    """A sum over single elements, or over tiles."""
+    total, parts = 0.0, tl.zeros((BLOCK,), tl.float32)
+    for i in range(0, n, 1 if ONE else BLOCK):
+        if ONE:
+            total += tl.load(x + tl.program_id(0) * n + i)  # here: IRS206
+        else:
+            parts += tl.load(x + tl.program_id(0) * n + i + tl.arange(0, BLOCK))
+    tl.store(y + tl.program_id(0), total + tl.sum(parts, 0))
+
+
+@triton.jit
 def turned(x, y, n, TILE: tl.constexpr):
     """Four columns of a matrix for each program, or a tile."""
     i = tl.program_id(0) * 64 + tl.arange(0, 64)
@@ -266,6 +288,10 @@ COSTS = (
          _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
     Case("IRS606", _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=True, BLOCK=1024),
          _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=False, BLOCK=1024), "divsi of i64"),
+    Case("IRS105", _long("padded", 8192, BLOCK=2048, n=1040), _long("padded", 8192, BLOCK=2048, n=2048),
+         "51% of the 2,048 elements"),
+    Case("IRS206", _long("scalar", 16384, ONE=True, BLOCK=1024), _long("scalar", 16384, ONE=False, BLOCK=1024),
+         "its loads are of scalars"),
     Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
