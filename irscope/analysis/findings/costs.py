@@ -53,8 +53,8 @@ _OF_MODEL = frozenset((
 ))  # fmt: skip
 OF_TIME = _OF_MODEL | {"IRS508", "IRS509"}
 """Kinds that only the predicted time of a launch shows."""
-_OF_OTHER_WORK = ("IRS105", "IRS301", "IRS305", "IRS601", "IRS604")
-"""Kinds whose fix has less arithmetic, or on other units, than what the roofline's minimum counts."""
+_OF_OTHER_WORK = ("IRS103", "IRS105", "IRS301", "IRS305", "IRS601", "IRS604")
+"""Kinds whose fix has fewer sectors, less arithmetic, or other units, than what the roofline's minimum counts."""
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
