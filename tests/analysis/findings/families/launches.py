@@ -190,6 +190,20 @@ def scalar(x, y, n, ONE: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def scaled(q, k, o, n, SCALE: tl.constexpr, TILE: tl.constexpr):
+    """Products whose sum is scaled in each iteration, or is not."""
+    c = tl.arange(0, TILE)
+    at = c[:, None] * TILE + c[None, :]
+    left = tl.load(q + at)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for i in range(0, n, TILE):
+        if SCALE:
+            total = total * 0.5  # here: IRS309
+        total = tl.dot(left, tl.load(k + i * TILE + at), total)
+    tl.store(o + at, total)
+
+
+@triton.jit
 def turned(x, y, n, TILE: tl.constexpr):
     """Four columns of a matrix for each program, or a tile."""
     i = tl.program_id(0) * 64 + tl.arange(0, 64)
@@ -249,6 +263,10 @@ def _causal(every: bool) -> Variant:
     return _of("causal", "*fp16:16, *fp16:16, *fp32:16, i32:16", (512, 1, 1), (("n", 32768),), 4, ALL=every, TILE=64)
 
 
+def _scaled(scales: bool) -> Variant:
+    return _of("scaled", "*fp16:16, *fp16:16, *fp32:16, i32:16", (1, 1, 1), (("n", 4096),), 4, SCALE=scales, TILE=128)
+
+
 _FLOATS = _of("product", "*fp32:16, *fp32:16, *fp32:16, i32:16", (32, 64, 1), _N, 4, WIDE=False, M=128, TILE=64)
 _HOPPER = ("cuda:90",)
 STRUCTURAL = (
@@ -258,6 +276,7 @@ STRUCTURAL = (
          "num_warps is 2", _HOPPER, helps="num_warps=4"),
     Case("IRS305", _dots((64, 64, 1), WIDE=True, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
          "widened from f16", ("cuda:80", "cuda:90")),
+    Case("IRS309", _scaled(True), _scaled(False), "are loaded, and changed in registers", ("cuda:100",)),
     Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
     Case("IRS101", _bounded(1), _bounded(0), "compares by <=", ("cuda:80", "cuda:90"), helps="< in place of <="),
     Case("IRS101", _bounded(2), _bounded(0), "computes with the index", ("cuda:80", "cuda:90")),
