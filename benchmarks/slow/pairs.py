@@ -4,7 +4,8 @@ import sys
 
 import benchmarks.slow.launches
 import benchmarks.slow.memory
-import benchmarks.slow.products  # noqa: F401
+import benchmarks.slow.products
+import benchmarks.slow.textbook  # noqa: F401
 from benchmarks.slow.pair import PAIRS
 
 if __name__ == "__main__":

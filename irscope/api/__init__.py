@@ -209,13 +209,17 @@ def recording_session() -> Iterator[None]:
 def findings(capture: Capture) -> tuple[Finding, ...]:
     """What is slow in a kernel, as far as it is known without another compile; the worst first.
 
-    `why` also asks for the compiler's log, and compiles what it suggests. What a comment in the kernel silences is left
-    out.
+    Of a launch whose capture holds its SASS, with the predicted costs and in their order. `why` also asks for the
+    compiler's log, and compiles what it suggests. What a comment in the kernel silences is left out.
     """
+    from irscope.analysis.findings.costs import priced, timed
     from irscope.analysis.findings.find import findings_of
     from irscope.analysis.findings.model import is_silenced
+    from irscope.analysis.findings.studied import Studied
 
-    return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
+    studied = Studied(capture)
+    found = priced(studied, findings_of(studied), timed(capture))
+    return tuple(one for one in found if not is_silenced(one, capture))
 
 
 def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str, Any] | None = None) -> SafetyVerdict:

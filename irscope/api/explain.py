@@ -167,6 +167,22 @@ def _timed(capture: Capture) -> Timed:
         return found
 
 
+def smaller(capture: Capture, tell: Tell = warned) -> list[tuple[str, Capture | None]]:
+    """What would fit of a launch that asks for too much memory: fewer stages, and each tile halved.
+
+    Each change, with its compile; None where that was refused. Tiles are changed where the capture's code may run.
+    """
+    from irscope.analysis.findings.tries import Tries
+    from irscope.record.variants.compiles import Compiles
+
+    tell_origin(capture, tell)
+    reconfigured = partial(_reconfigured, capture) if capture.environment.is_trusted else None
+    with Compiles() as compiles:
+        compiles.keep_for(capture)
+        made = Tries(Studied(capture), compiles.trials, Budget.of(None)).smaller(reconfigured)
+    return [(", ".join(map(str, changes)), after) for changes, after in made]
+
+
 def _reconfigured(
     capture: Capture, constants: tuple[tuple[str, str], ...], grid: tuple[int, int, int]
 ) -> Capture | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, is_script, run_compile, run_request, tell_unknown
-from irscope.cli.launches import program_request
+from irscope.cli.captures import captures_of, run_compile, tell_unknown
 from irscope.cli.output import (
     Destination,
     Looks,
@@ -108,7 +107,7 @@ def layout(
                 say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
             capture = captures[0]
             if memory:
-                return _show_memory(capture, form, to, looks, subject, record_options)
+                return _show_memory(capture, form, to, looks)
             shown = layouts_of_capture(capture, after, run=run_compile, tell=say)
         chosen = choose_layouts(shown, names=names, value=value, operation=operation, line=line)
     if memory:
@@ -258,12 +257,10 @@ def _verify(chosen: list[DescribedLayout], to: Destination) -> int:
     return 0 if all(report.agrees for report in reports) else 1
 
 
-def _show_memory(
-    capture: Capture, form: str, to: Destination, looks: Looks, subject: str | None, record_options: RecordingOptions
-) -> int:
+def _show_memory(capture: Capture, form: str, to: Destination, looks: Looks) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
-    from irscope.api.fitting import attempts, attempts_text, does_not_fit
-    from irscope.render.layout.timeline import memory_json, memory_text
+    from irscope.api.explain import smaller
+    from irscope.render.layout.timeline import attempts_json, attempts_text, memory_json, memory_text
 
     allocations = allocations_of(capture)
     if not allocations:
@@ -272,14 +269,11 @@ def _show_memory(
             "record it again, with --snapshots triton."
         )
     title = f"{capture.name} {capture.target}"
-    program = subject if is_script(subject, record_options) else None
-    request = None if program is None else program_request(program, record_options)
-    tried = (
-        attempts(capture, request, record_options, record=run_request, tell=say) if does_not_fit(allocations) else None
-    )
+    fits = all(one.limit is None or one.total <= one.limit for one in allocations)
+    tried = None if fits else smaller(capture, say)
     notes = attempts_text(tried) if tried is not None else ""
     if form == "json":
-        rows = None if tried is None else [asdict(one) for one in tried]
+        rows = None if tried is None else attempts_json(tried)
         emit_json({"id": capture.id, "memories": memory_json(allocations), "tried": rows}, to.path)
     elif form == "terminal":
         text = memory_text(title, allocations, width=table_width(to.path), color=to.is_colored)

@@ -147,7 +147,7 @@ def _apply(
     for capture in captures:
         kernel, answer = capture.launch.kernel, answers[capture.id]
         text = next((one.text for one in capture.sources if one.path == kernel.file), "")
-        if (edited := with_fixes(text, kernel.name, answer.findings)) == text:
+        if (edited := with_fixes(text, capture.launch, answer.findings)) == text:
             continue
         if copy.exists() and copy.samefile(kernel.file):
             raise UsageError(f"--apply-to {copy}: it is the kernel's own file; name a copy.")

@@ -14,7 +14,7 @@ from irscope.analysis.checks.results import BreachGroup, Checked, Report
 from irscope.analysis.checks.subject import Breach
 from irscope.analysis.findings.model import KINDS
 from irscope.model.plain import picked
-from irscope.render.text.tables import counted, fenced, visible
+from irscope.render.text.tables import counted, duration_text, fenced, visible
 
 
 def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
@@ -75,7 +75,10 @@ def breach_lines(breach: Breach) -> Iterator[str]:
     for number, cause in enumerate(breach.causes):
         is_text = breach.rule in ("filecheck", "golden")
         yield visible(f"    {cause}" if is_text else f"  {'       ' if number else 'because'} {cause}")
-    for suggestion in breach.finding.suggestions[:1] if breach.finding is not None else ():
+    finding = breach.finding
+    if finding is not None and finding.seconds is not None:
+        yield f"  costs {duration_text(finding.seconds)}, {finding.share:.0%} of the predicted time"
+    for suggestion in finding.suggestions[:1] if finding is not None else ():
         yield visible(f"  suggested fix: {suggestion.text}")
     width = len(str(breach.excerpt[-1][0])) if breach.excerpt else 0
     for number, row in breach.excerpt:
@@ -215,6 +218,7 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
         "text python causes stage",
         place=[{"file": file, "line": line} for file, line in breach.place],
         finding=breach.finding.code if breach.finding is not None else "",
+        cost_s=breach.finding.seconds if breach.finding is not None else None,
         line=breach.line or None,
         excerpt=[{"line": number, "text": row} for number, row in breach.excerpt],
     )

@@ -291,10 +291,7 @@ def _compare(item: Instruction) -> Step:
         a, b = left(state), right(state)
         other = preds[0](state)
         if a is None or b is None:
-            is_off = other is not None and (
-                (combine == "AND" and not other.any()) or (combine == "OR" and bool(other.all()))
-            )
-            put(state, first, other if is_off else None)
+            put(state, first, without_first(combine, other))
             put(state, second, None)
             return
         if not is_unsigned:
@@ -315,6 +312,17 @@ def _compare(item: Instruction) -> Step:
         put(state, second, _combined(combine, None if result is None else ~result, other))
 
     return run
+
+
+def without_first(how: str, other: Value) -> Value:
+    """What is known of an unknown comparison and a condition: lanes that the condition turns off stay off.
+
+    The other lanes are assumed to execute, as those of a branch on data are.
+    """
+    if other is None:
+        return None
+    is_known = not other.all() if how == "AND" else how == "OR" and bool(other.all())
+    return other if is_known else None
 
 
 def _combined(how: str, result: Value, other: Value) -> Value:

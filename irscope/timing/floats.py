@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.asm.instructions import Instruction
-from irscope.timing.arithmetic import is_predicate, put, unknown
+from irscope.timing.arithmetic import is_predicate, put, unknown, without_first
 from irscope.timing.scalars import TRUE, Array, Read, State, Step, Value, operand, predicate
 
 __all__ = ["FLOATS", "float_bits", "float_value", "rounding"]
@@ -101,12 +101,13 @@ def _compared(item: Instruction) -> Step:
     if name is None or not rest:
         return unknown(item)
     a, b, other = _number(left), _number(right), predicate(rest[0])
-    combine = np.logical_or if "OR" in parts else np.logical_and
+    how = "OR" if "OR" in parts else "AND"
+    combine = np.logical_or if how == "OR" else np.logical_and
 
     def run(state: State) -> None:
         one, two, both = a(state), b(state), other(state)
         if one is None or two is None or both is None:
-            put(state, first, None)
+            put(state, first, without_first(how, both))
             put(state, second, None)
             return
         result = _COMPARE[name](one, two)

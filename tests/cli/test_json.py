@@ -20,7 +20,6 @@ from irscope.analysis.findings.model import Cause, FixChange, Proof, Suggestion
 from irscope.analysis.findings.model import Finding as KernelFinding
 from irscope.analysis.passes import growth
 from irscope.api import compile_time
-from irscope.api.fitting import Attempt
 from irscope.cli.commands import COMMANDS
 from irscope.cli.output import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
@@ -252,8 +251,9 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(layout_check, "verify_layouts", lambda found: verified)
     check(reference, irscope, "layout --verify", "layout", FLASH, "--verify", code=1)
     save(too_large(), large := tmp_path / "large.irscope")
-    tried = [Attempt("num_stages=2", 65536, 64, fits=False, problem="too many")]
-    monkeypatch.setattr("irscope.api.fitting.attempts", lambda *_, **__: tried)
+    resources = Resources(shared_bytes=65536, tensor_memory_columns=64)
+    tried = [("num_stages=2", replace(too_large(), resources=resources))]
+    monkeypatch.setattr("irscope.api.explain.smaller", lambda *_: tried)
     check(reference, irscope, "layout --memory", "layout", large, "--memory", code=1)
 
 

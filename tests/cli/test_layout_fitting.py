@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irscope.api.fitting import Attempt, attempts, attempts_text, does_not_fit
-from irscope.memory.allocation import allocations_of
-from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.requests import request_for
-from irscope.record.process.session import record_request
-from irscope.record.variants.completing import warned
+from irscope.api.explain import smaller
+from irscope.model.capture import Resources
+from irscope.render.layout.timeline import attempts_json, attempts_text
+from tests.memory.cases import too_large
 from tests.recording import record_without_sass
 
 KERNEL = """
@@ -49,22 +48,21 @@ def test_each_attempt_is_what_recording_it_gives(tmp_path: Path) -> None:
     capture = record_without_sass(script, target="cuda:120", virtual=True)
     assert capture.failure is not None
     assert capture.failure.kind == "fit"
-    assert does_not_fit(allocations_of(capture))
-    request = request_for(str(script), RecordingOptions())
-    found = attempts(capture, request, RecordingOptions(), record=record_request, tell=warned)
-    assert [one.change for one in found] == ["num_stages=2", "num_stages=1", "BLOCK_M=64"]
+    tried = smaller(capture)
+    found = attempts_json(tried)
+    assert [one["change"] for one in found] == ["num_stages=2", "num_stages=1", "BLOCK_M = 64", "TILE = 64"]
     for one in found:
-        name, _, value = one.change.partition("=")
+        name, _, value = one["change"].replace(" ", "").partition("=")
         same = script.with_name("same.py")
-        same.write_text((KERNEL + LAUNCH).replace(f"{name}={128 if name == 'BLOCK_M' else 3}", f"{name}={value}"))
+        same.write_text((KERNEL + LAUNCH).replace(f"{name}={3 if name == 'num_stages' else 128}", f"{name}={value}"))
         other = record_without_sass(same, target="cuda:120", virtual=True, snapshots="none", layouts=False)
-        assert (one.shared_bytes, one.fits) == (other.resources.shared_bytes, other.status == "ok")
-    assert "num_stages=1" in attempts_text(found)
+        assert (one["shared_bytes"], one["fits"]) == (other.resources.shared_bytes, other.status == "ok")
+    assert "num_stages=1" in attempts_text(tried)
 
 
 def test_a_problem_is_told() -> None:
-    text = attempts_text([Attempt("num_stages=1", 4096, fits=True), Attempt("BLOCK_M=8", problem="no such dot")])
-    assert [line.split(maxsplit=2) for line in text.splitlines()[2:]] == [
-        ["num_stages=1", "4096", "fits"],
-        ["BLOCK_M=8", "no", "such dot"],
-    ]
+    fits = replace(too_large(), failure=None, resources=Resources(shared_bytes=4096))
+    text = attempts_text([("num_stages=1", fits), ("BLOCK_M = 8", None)])
+    assert text.splitlines()[2].split() == ["num_stages=1", "4096", "fits"]
+    assert text.splitlines()[3].split(maxsplit=4)[:3] == ["BLOCK_M", "=", "8"]
+    assert text.splitlines()[3].endswith("its Python cannot be compiled so")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
+from irscope.analysis.findings.costs import OF_TIME, priced, timed
 from irscope.analysis.findings.find import OF_SASS, findings_of
 from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Finding, is_silenced
@@ -98,15 +99,19 @@ class Subject:
         return tuple(one for one in findings_of(self.studied) if not is_silenced(one, self.capture))
 
     def findings_among(self, codes: frozenset[str]) -> tuple[Finding, ...]:
-        """Those of some codes that no comment silences, with the SASS and the log where these codes need them."""
-        if not codes & (_LOGGED | OF_SASS):
-            return tuple(one for one in self.findings if one.code in codes)
+        """Those of some codes that no comment silences, in the order and with the costs of `irscope why`.
+
+        SASS, log and prediction are made where these codes need them, and the prediction where there is one to order.
+        """
         full = self.studied.capture
         if codes & OF_SASS:
             full = replace(full, artifacts=self.complete.artifacts)
         if codes & _LOGGED and self.has_loops_with_dots:
             full = replace(full, log=self.logged.log)
-        found = self.findings if full == self.studied.capture else findings_of(Studied(full))
+        studied = self.studied if full == self.studied.capture else Studied(full)
+        found = self.findings if studied is self.studied else findings_of(studied)
+        if codes & OF_TIME or any(one.code in codes for one in found):
+            found = priced(studied, found, timed(self.complete))
         return tuple(one for one in found if one.code in codes and not is_silenced(one, self.capture))
 
     @cached_property

@@ -312,7 +312,7 @@ class _AccessReader:
             return
         total = access.launch
         units, least = total.units[0], total.least_units[1]
-        if not least or units < _WASTE * least or access.certainty == "sampled":
+        if not least or units < _WASTE * least:
             return
         if self._actual > max(access.possible_bits, self._bits):
             # LLVM has joined it with the loads of what lies between.

@@ -1,13 +1,16 @@
-"""IRS304, IRS305, IRS604, IRS606: dots by older instructions, widened operands, float64, and 64-bit divisions."""
+"""IRS304, IRS305, IRS309, IRS604, IRS606: dots by older instructions, widened operands, accumulators that registers
+change, float64, and 64-bit divisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 from irscope.analysis.findings.bounds import GREATEST, intervals
+from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied, makers
+from irscope.analysis.findings.studied import Studied, makers, sources_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation, Value
@@ -20,7 +23,10 @@ _WARPS = 4
 _OLD_VERSION = 2
 _SIXTEEN_BITS = ("f16", "bf16")
 _LESS = ("f8E4M3FN", "f8E5M2")
+_TENSOR_DOT = "tc_gen5_mma"
 _FLOAT64 = "f64"
+_FUNCTIONS = "math."
+"""How the names of operations begin that become calls, or several instructions."""
 _DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 _OF_WIDE_DIVISION = 1.25
 """Instructions that run for a division of 64 bits, in times those of one of 32: LLVM tests whether 32 are enough."""
@@ -36,6 +42,38 @@ def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
             yield from _widened(studied, use)
     yield from _in_float64(studied)
     yield from _divided(studied)
+    yield from _through_registers(studied)
+
+
+def _through_registers(studied: Studied) -> Iterator[Finding]:
+    """Accumulators of tensor memory that each iteration loads, changes in registers, and stores."""
+    reported = set[int]()
+    for loop in loops_with_dots(studied):
+        inside = [one for one in loop.walk() if one is not loop]
+        made = {value: one for one in inside for value in one.results}
+        summed = {one.operands[2] for one in inside if one.opcode == _TENSOR_DOT}
+        for store in (one for one in inside if one.opcode == "tmem_store" and one.first_line not in reported):
+            kept = summed.intersection(store.operands)
+            loads = (one for one in sources_of(made, store.operands) if one.opcode == "tmem_load")
+            load = next((one for one in loads if not kept.isdisjoint(one.operands)), None)
+            if load is None:
+                continue
+            reported.add(store.first_line)
+            shape = "×".join(map(str, load.result_types[0].shape))
+            size = prod(load.result_types[0].shape) * load.result_types[0].element_bits // 8
+            finding = studied.finding(
+                "IRS309",
+                store.first_line,
+                "the accumulator goes from tensor memory to registers and back in each iteration",
+                f"{2 * size:,} bytes between tensor memory and registers, while the tensor cores wait",
+                1 << 4,
+                [
+                    studied.in_ir(f"its {shape} elements are loaded, and changed in registers", load.first_line),
+                    studied.in_ir("they are stored back before the next product", store.first_line),
+                ],
+                [Suggestion("scale it only where a row's maximum grows, or once after the loop")],
+            )
+            yield replace(finding, lines=(load.first_line, store.first_line))
 
 
 def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
@@ -87,6 +125,13 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         for number, one in enumerate(made)
         if one is not None
     ]
+    places = [read_locations(studied.capture.texts.get("ttir", ""), "mlir").chain_at(one.first_line)
+              for one in made if one is not None]  # fmt: skip
+    file = studied.capture.launch.kernel.file
+    changes = tuple(
+        FixChange("narrow", str(at[0].line), ".to(tl.float32)", at[0].column)
+        for at in dict.fromkeys(places) if len(at) == 1 and at[0].file == file
+    ) if all(len(at) == 1 for at in places) and len(kinds) == 1 else ()  # fmt: skip
     finding = studied.finding(
         "IRS305",
         use.line,
@@ -94,7 +139,7 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         "twice the registers and shared memory, and TF32 or FMA in place of 16-bit matrix instructions",
         1 << 6,
         causes,
-        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same")],
+        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same", changes)],
     )
     locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
     ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
@@ -132,7 +177,7 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
     scalars = [name for name, kind in studied.capture.launch.signature if kind in ("fp64", "f64")]
     if scalars:
         causes.append(Cause(f"{', '.join(scalars)} has the type float64", "launch", "the signature"))
-    yield studied.finding(
+    finding = studied.finding(
         "IRS604",
         first.first_line,
         "computes in float64, although no tensor holds it",
@@ -141,6 +186,8 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
         causes,
         [Suggestion("keep it in float32: no tl.float64 and no float64 argument, or `.to(tl.float32)` at its load")],
     )
+    functions = (one.first_line for one in wide if one.name.startswith(_FUNCTIONS))
+    yield replace(finding, lines=tuple(functions))
 
 
 def _divided(studied: Studied) -> Iterator[Finding]:

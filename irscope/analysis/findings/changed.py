@@ -20,6 +20,8 @@ from irscope.ir.mlir.edits import (
     with_factor,
     with_hint,
     with_layout_of_access,
+    with_narrow_operand,
+    with_stages,
     with_strict_comparisons,
 )
 from irscope.ir.mlir.model import Operation
@@ -72,6 +74,10 @@ def _with_change(text: str, names: list[str], change: FixChange) -> str | None:
         return with_strict_comparisons(text)
     if change.kind == "factor":
         return with_factor(text, change.was, change.value)
+    if change.kind == "stages":
+        return with_stages(text, int(change.name), change.value)
+    if change.kind == "narrow":
+        return with_narrow_operand(text, int(change.name), change.was)
     if names.count(change.name) != 1:
         return None
     number = names.index(change.name)

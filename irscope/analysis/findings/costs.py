@@ -29,12 +29,14 @@ _OF_ADDRESSES = (
 )  # fmt: skip
 """What addresses and conditions are computed with."""
 _OF_VECTORS = ("IRS101", "IRS102")
-_OF_LOOP = ("IRS203", "IRS205")
+_OF_LOOP = ("IRS201", "IRS203", "IRS205")
 """Kinds that one edit of a loop fixes all of."""
 _CONSEQUENCES = {
-    **dict.fromkeys(("IRS103", *_OF_VECTORS), ("IRS201", "IRS202", "IRS203", "IRS302")),
+    **dict.fromkeys(_OF_VECTORS, ("IRS201", "IRS202", "IRS203", "IRS302")),
+    "IRS103": (*_OF_VECTORS, "IRS201", "IRS202", "IRS203", "IRS302"),
     "IRS201": ("IRS302",),
     "IRS205": ("IRS203", "IRS401", "IRS506"),
+    "IRS206": ("IRS104", "IRS203", "IRS506"),
     **dict.fromkeys(("IRS301", "IRS601"), ("IRS304", "IRS308", "IRS401", "IRS402", "IRS501", "IRS506")),
     "IRS305": ("IRS101", "IRS103", "IRS307", "IRS401", "IRS402", "IRS501"),
     "IRS307": ("IRS101", "IRS103", "IRS201", "IRS302", "IRS401", "IRS402"),
@@ -45,16 +47,23 @@ _CONSEQUENCES = {
 """Kind → the kinds of what it brings about at its place, or in the whole kernel."""
 _EVERYWHERE = ("IRS505",)
 """What brings others about at any place."""
-_OF_TIME = (
-    "IRS104", "IRS203", "IRS204", "IRS205", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506", "IRS507", "IRS510",
-    "IRS605", "IRS606",
-)  # fmt: skip
+_OF_MODEL = frozenset((
+    "IRS104", "IRS105", "IRS203", "IRS204", "IRS205", "IRS206", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506",
+    "IRS507", "IRS510", "IRS605", "IRS606",
+))  # fmt: skip
+OF_TIME = _OF_MODEL | {"IRS508", "IRS509"}
+"""Kinds that only the predicted time of a launch shows."""
+_OF_OTHER_WORK = ("IRS103", "IRS105", "IRS301", "IRS305", "IRS601", "IRS604")
+"""Kinds whose fix has fewer sectors, less arithmetic, or other units, than what the roofline's minimum counts."""
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
 _MOST_RESIDENT = 32
 """CTAs of a multiprocessor at once, on the NVIDIA GPUs since Volta but those of 8.6 to 8.9, which have 16 or 24."""
+_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU")
+_OF_FUNCTION = 0.25
+"""Instructions of exp, log and others in float32, of those in float64: 4 to 8 of 25 to 40."""
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
 
@@ -121,7 +130,7 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     loops = {operation.first_line: loop.first_line for loop, operation in innermost(studied)}
     result = [pricer.priced(one, [other for other in found if _has_same_fix(one, other, loops)]) for one in found]
     # What only the times show is no finding where they do not show it.
-    result = [one for one in result if one.code not in _OF_TIME or (one.seconds and one.share >= LEAST_SHARE)]
+    result = [one for one in result if one.code not in _OF_MODEL or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
         result.append(pricer.priced(unexplained(studied, time.prediction, time.floor_seconds)))
     return in_order(_with_consequences(result, loops))
@@ -197,7 +206,7 @@ class _Pricer:
         self._model = model
         self._prediction = prediction
         self._whole = prediction.seconds
-        self._floor = prediction.launch_seconds + (time.floor_seconds or 0.0)
+        self._floor = prediction.launch_seconds + (time.floor_seconds or 0.0) / SATURATED
         self._locations = model.locations
         self._bases = model.execution.program.bases
         work = prediction.seconds - prediction.launch_seconds
@@ -206,14 +215,17 @@ class _Pricer:
 
     def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
         """A finding with its time, if the model can tell it; `alike`: those that have its fix, itself among them."""
-        if finding.seconds is not None:
-            seconds = finding.seconds
-        elif finding.code in _OF_VECTORS:
-            seconds = max(self._whole - self._wider(alike), 0.0)
-        elif (after := self._after(finding, {at for one in alike for at in self._at(one)})) is not None:
-            seconds = max(self._whole - after, 0.0)
-        else:
-            return finding
+        seconds = finding.seconds
+        if seconds is None:
+            if finding.code in _OF_VECTORS:
+                after = self._wider(alike)
+            else:
+                after = self._after(finding, {at for one in alike for at in self._at(one)})
+            if after is None:
+                return finding
+            # No unit does the least work of the launch faster.
+            least = 0.0 if finding.code in _OF_OTHER_WORK else self._floor
+            seconds = max(self._whole - max(after, least), 0.0)
         return replace(finding, seconds=seconds, share=seconds / self._whole)
 
     def _at(self, finding: Finding) -> Collection[int]:
@@ -251,24 +263,24 @@ class _Pricer:
         if code in ("IRS301", "IRS601"):
             return self._thinned(here, ("FFMA", "HFMA2", "LDS"), 1 / _FMA_OF_DOT)
         if code == "IRS104":
-            return self._at_floor(self._thinned(here, _LOADS, 1 / finding.factor))
+            return self._without_repeats(finding, here)
         if code == "IRS204":
             return self._without_iterations(finding)
         if code == "IRS306":
             if finding.factor > 1:
-                return self._at_floor(self._thinned(here, (), 1 / finding.factor))
+                return self._thinned(here, (), 1 / finding.factor)
             accesses = {index for index, one in self._model.accesses if one.kind in _GLOBAL}
-            return self._at_floor(self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT))
+            return self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT)
         if code == "IRS307":
-            return self._at_floor(self._vectorised(here, finding.factor, here))
+            return self._vectorised(here, finding.factor, here)
         if code == "IRS308":
             matrices = [at for at, base in enumerate(self._bases) if base in ("LDSM", "HMMA", "LDS")]
-            return self._at_floor(self._thinned({*here, *matrices}, (*_LOADS, "LDSM", "LDS"), 1 / finding.factor))
+            return self._thinned({*here, *matrices}, (*_LOADS, "LDSM", "LDS"), 1 / finding.factor)
         if code == "IRS510":
             arrays = {one.array for index, one in self._model.accesses if index in here}
             parts = self._model.execution.from_dram.items()
             fewer = {array: part / finding.factor if array in arrays else part for array, part in parts}
-            return self._at_floor(self._model.seconds(from_dram=fewer))
+            return self._model.seconds(from_dram=fewer)
         if code == "IRS506":
             return self._at_least(self._with_fewer_warps(finding.factor))
         if code == "IRS305":
@@ -277,12 +289,17 @@ class _Pricer:
             return self._thinned(here, ("HMMA", "LDSM"), 0.5)
         if code in ("IRS302", "IRS303"):
             return self._at_least(self._thinned(here, ("WARPGROUP",), 0.0))
+        if code == "IRS309":
+            return self._at_least(self._thinned(here, ("LDTM", "STTM"), 0.0))
         if code == "IRS401":
             return self._thinned(here, ("LDS", "STS", "LDSM", "STSM", "BAR", "SHFL"), 0.0)
         if code == "IRS604":
-            return self._thinned(range(len(self._bases)), ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU"), 0.5)
-        if code == "IRS606":
-            return self._at_floor(self._thinned(here, (), 1 / finding.factor))
+            return self._in_float32(finding)
+        if code in ("IRS206", "IRS606"):
+            return self._thinned(here, (), 1 / finding.factor)
+        if code == "IRS105":
+            launch = self._prediction.launch_seconds
+            return max(launch + (self._whole - launch) / finding.factor, self._least_of_dram)
         if code in ("IRS602", "IRS605"):
             return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
         if code == "IRS205":
@@ -302,16 +319,37 @@ class _Pricer:
 
         return self._model.seconds(access=access)
 
-    def _at_floor(self, seconds: float) -> float:
-        """Fewer bytes and instructions: but no less than the minimum of the launch."""
-        return max(seconds, self._floor)
+    def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
+        """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
+        cost = self._studied.global_cost(finding.line)
+        each = cost.access.each if cost is not None and cost.access is not None else None
+        factor = finding.factor
+        loads = {at for at in here if self._bases[at] in _LOADS}
+        is_within = each is not None and each.bytes[1] >= 0.75 * factor * max(each.distinct_bytes[1], 1)
+        more = factor if is_within else 1 / factor
+
+        def access(index: int, one: Access) -> Access:
+            return replace(one, sectors=one.sectors * more, lines=one.lines * more) if index in loads else one
+
+        return self._model.seconds(
+            access=access, keeps=lambda index: 1 / factor if is_within and index in loads else 1.0
+        )
+
+    def _in_float32(self, finding: Finding) -> float:
+        """Half of the instructions in float64, and fewer of those functions of which float32 has instructions."""
+        functions = self._at(replace(finding, chain=(), place=()))
+
+        def keeps(at: int) -> float:
+            return _OF_FUNCTION if at in functions else 0.5 if self._bases[at] in _OF_FLOAT64 else 1.0
+
+        return self._model.seconds(keeps=keeps)
 
     def _without_iterations(self, finding: Finding) -> float:
         """A part of the iterations of the loop, the time of whose lines is known, is left."""
         places = {(place.file, place.line) for line in finding.lines for place in self._studied.chain_at(line)}
         share = sum(one.share for one in self._prediction.lines if (one.file, one.line) in places)
         work = (self._whole - self._prediction.launch_seconds) * min(share, 1.0)
-        return self._at_floor(self._whole - work * (1 - 1 / finding.factor))
+        return self._whole - work * (1 - 1 / finding.factor)
 
     def _thinned(self, here: Collection[int], opcodes: Sequence[str], part: float) -> float:
         """A part of the instructions of some opcodes is left, of all of them if none is named."""

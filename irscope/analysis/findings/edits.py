@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.findings.model import Finding, FixChange
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Launch
 
 _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
@@ -26,7 +26,9 @@ class _SourceEdit:
     text: str
 
 
-def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[_SourceEdit, ...]:
+def source_edits(
+    text: str, kernel: str, changes: Sequence[FixChange], launch: Launch | None = None
+) -> tuple[_SourceEdit, ...]:
     """The edits of a file that make all changes of a suggestion; empty where one of them is not known to have one.
 
     An autotuned kernel takes its options and tiles from its configurations: Triton refuses them in a launch.
@@ -34,16 +36,17 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
     Args:
         text: of the Python file.
         kernel: the name of the function that is launched.
+        launch: the one that is changed, of several that state other numbers.
         changes: options and constants that each launch of it in the file states as numbers (an option that it does not
-            state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, and hints
-            on products with an argument.
+            state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, hints on
+            products with an argument, stages of a loop, and operands that are widened.
     """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     lines = text.split("\n")
-    launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel)]
+    launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel, launch)]
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
     is_tuned = any("autotune" in ast.unparse(each) for one in kernels for each in one.decorator_list)
     found: list[_SourceEdit] = []
@@ -56,6 +59,8 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
             edits = [*_unlisted(lines, tree, kernel, change.name)]
         elif change.kind in ("compare", "hint"):
             edits = [*_in_kernel(lines, tree, kernel, change)]
+        elif change.kind in ("stages", "narrow"):
+            edits = [*_at_line(lines, tree, change)]
         else:
             return ()
         if not edits or any(one is None for one in edits):
@@ -73,14 +78,14 @@ def _edited(text: str, edits: Sequence[_SourceEdit]) -> str:
     return "\n".join(lines)
 
 
-def with_fixes(text: str, kernel: str, findings: Sequence[Finding]) -> str:
+def with_fixes(text: str, launch: Launch, findings: Sequence[Finding]) -> str:
     """A Python file with the best fix of each finding that is an edit of it, the first one's before the others'."""
     subjects: set[tuple[str, str]] = set()
     for best in (one.best_fix for one in findings):
         if best is None:
             continue
         mine = {(one.kind, one.name) for one in best.changes}
-        if mine.isdisjoint(subjects) and (edits := source_edits(text, kernel, best.changes)):
+        if mine.isdisjoint(subjects) and (edits := source_edits(text, launch.kernel.name, best.changes, launch)):
             text, subjects = _edited(text, edits), subjects | mine
     return text
 
@@ -89,7 +94,7 @@ def patch_of(capture: Capture, findings: Sequence[Finding]) -> str:
     """A unified diff of the kernel's file with the fixes of its findings; empty where none is an edit of it."""
     kernel = capture.launch.kernel
     text = next((one.text for one in capture.sources if one.path == kernel.file), "")
-    before, after = (one.splitlines(keepends=True) for one in (text, with_fixes(text, kernel.name, findings)))
+    before, after = (one.splitlines(keepends=True) for one in (text, with_fixes(text, capture.launch, findings)))
     return "".join(difflib.unified_diff(before, after, kernel.file, kernel.file, n=1))
 
 
@@ -107,12 +112,31 @@ def _in_kernel(lines: Sequence[str], tree: ast.Module, kernel: str, change: FixC
             yield _replaced(lines, one, f"tl.multiple_of({ast.unparse(one)}, {change.value})")
 
 
-def _is_launch(call: ast.Call, kernel: str) -> bool:
-    """Whether a call is `kernel[grid](…)`, or `module.kernel[grid](…)`."""
+def _at_line(lines: Sequence[str], tree: ast.Module, change: FixChange) -> Iterator[_SourceEdit]:
+    """The edit of one line: `tl.range(…, num_stages=3)` of a loop, or an operand without `.to(tl.float32)`."""
+    for one in ast.walk(tree):
+        if change.kind == "stages" and isinstance(one, ast.For) and one.lineno == int(change.name):
+            called = ast.unparse(one.iter.func) if isinstance(one.iter, ast.Call) else ""
+            if isinstance(one.iter, ast.Call) and called in ("range", "tl.range") and not one.iter.keywords:
+                arguments = ", ".join(ast.unparse(each) for each in one.iter.args)
+                yield _replaced(lines, one.iter, f"tl.range({arguments}, num_stages={change.value})")
+        if change.kind != "narrow" or not isinstance(one, ast.Call) or not isinstance(one.func, ast.Attribute):
+            continue
+        place = one.lineno, _characters(lines, one.lineno, one.col_offset)
+        if one.func.attr == "to" and place == (int(change.name), change.was):
+            yield _replaced(lines, one, ast.unparse(one.func.value))
+
+
+def _is_launch(call: ast.Call, kernel: str, launch: Launch | None) -> bool:
+    """Whether a call is `kernel[grid](…)`, or `module.kernel[grid](…)`, and states no other value than a launch has."""
     if not isinstance(call.func, ast.Subscript):
         return False
     launched = call.func.value
-    return (launched.attr if isinstance(launched, ast.Attribute) else getattr(launched, "id", "")) == kernel
+    if (launched.attr if isinstance(launched, ast.Attribute) else getattr(launched, "id", "")) != kernel:
+        return False
+    known = {name: str(value) for name, value in (*launch.constants, *launch.options)} if launch is not None else {}
+    stated = [one for one in call.keywords if isinstance(one.value, ast.Constant)]
+    return all(known.get(one.arg or "", text := ast.unparse(one.value)) == text for one in stated)
 
 
 def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> _SourceEdit | None:

@@ -59,8 +59,14 @@ def _nonfinite(studied: Studied) -> tuple[Finding, ...]:
 
 
 def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in their order, the worst first."""
-    return tuple(sorted(findings, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
+    """Findings in their order, the worst first; the spills of a dot by multiply-adds after it."""
+    found = [*findings]
+    has_slow_dot = any(one.code in ("IRS301", "IRS601") for one in found)
+
+    def key(one: Finding) -> tuple[object, ...]:
+        return one.kind.rank, has_slow_dot and one.code == "IRS501", -one.weight, one.line, one.code
+
+    return tuple(sorted(found, key=key))
 
 
 OF_SASS = frozenset({"IRS504", "IRS602"})

@@ -95,7 +95,7 @@ def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _is_alone(changes: Changes) -> bool:
     """Whether changes are tried without those of other findings."""
-    return any(one.kind in ("option", "snapshot", "layout") for one in changes)
+    return any(one.kind in ("option", "snapshot", "layout", "narrow") for one in changes)
 
 
 def _with_search(
@@ -116,8 +116,13 @@ def _with_search(
     proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
     text = ", ".join(map(str, found.changes)) if is_fix else "another configuration"
     more = Suggestion(text, found.changes if is_fix else (), proof)
-    with_it = replace(wanted[0], suggestions=(*wanted[0].suggestions, more))
-    return tuple(with_it if one is wanted[0] else one for one in findings)
+    first = wanted[0]
+    return tuple(
+        replace(one, suggestions=(*one.suggestions, more))
+        if (one.code, one.text, one.place) == (first.code, first.text, first.place)
+        else one
+        for one in findings
+    )
 
 
 def _verified(
@@ -157,7 +162,7 @@ _OF_CONFIGURATION = (
     "IRS507", "IRS509",
 )  # fmt: skip
 """Kinds that other options and tiles may fix."""
-_SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot")
+_SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "stages", "narrow")
 """Changes after which the launch computes what it did on the data as they are."""
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
+from irscope.analysis.findings.lanes import lane_findings
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.studied import Studied, sources_of
 from irscope.analysis.findings.work import work_findings
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
@@ -39,6 +40,7 @@ def launch_findings(studied: Studied, model: Model, prediction: Prediction) -> I
     yield from _reductions(studied)
     yield from _atomics(studied, model, prediction)
     yield from work_findings(studied, model)
+    yield from lane_findings(studied)
 
 
 def _model(text: str) -> Cause:
@@ -152,6 +154,8 @@ def _loads(studied: Studied) -> Iterator[Finding]:
         if operation.opcode not in LOADS or operation.first_line in with_dots:
             continue
         is_for = loop.name == "scf.for"
+        at = studied.chain_at(loop.first_line)
+        is_own = len(at) == 1 and at[0].file == studied.capture.launch.kernel.file
         why = "its loop has no num_stages of its own" if is_for else "it is a while loop, which is never pipelined"
         yield studied.finding(
             "IRS203",
@@ -167,7 +171,8 @@ def _loads(studied: Studied) -> Iterator[Finding]:
                 Suggestion(
                     "for … in tl.range(…, num_stages=3); more warps or CTAs per multiprocessor hide it too"
                     if is_for
-                    else "write the loop as `for … in tl.range(…, num_stages=3)`, if its iterations can be bounded"
+                    else "write the loop as `for … in tl.range(…, num_stages=3)`, if its iterations can be bounded",
+                    (FixChange("stages", str(at[0].line), 3),) if is_for and is_own else (),
                 )
             ],
         )
@@ -264,18 +269,32 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
         [Suggestion(fix)] if fix else [],
         place=places,
     )
-    return _with_seconds(finding, _lost(prediction, bound, part, floor_seconds or 0.0))
+    return _with_seconds(finding, _lost(studied, prediction, bound, part, floor_seconds or 0.0))
 
 
-def _lost(prediction: Prediction, bound: str, part: float, floor_seconds: float) -> float:
+def _lost(studied: Studied, prediction: Prediction, bound: str, part: float, floor_seconds: float) -> float:
     """The time that is lost to what bounds a launch: no unit is busier than a part of the time, and works in vain."""
     work = prediction.seconds - prediction.launch_seconds
     busy = [share for name, share in prediction.busy if name not in _OVERHEAD]
+    if _has_dots_in_turn(studied):
+        busy = [sum(share for name, share in prediction.busy if name in _IN_TURN)]
+        return work * max(1 - busy[0] / SATURATED, 0.0)
     if bound in _OVERHEAD:
         return work * (1 - max(busy, default=0.0))
     if bound in dict(prediction.busy):
         return work * max(1 - max(busy, default=0.0) / SATURATED, 0.0)
     return max(min(part * prediction.seconds, prediction.seconds - floor_seconds), 0.0)
+
+
+def _has_dots_in_turn(studied: Studied) -> bool:
+    """Whether a dot of a loop takes what another one of the same iteration gives, as in attention."""
+    for loop in loops_with_dots(studied):
+        inside = [one for one in loop.walk() if one is not loop]
+        made = {value: one for one in inside for value in one.results}
+        for dot in (one for one in inside if one.kind == "dot"):
+            if any(one.kind == "dot" for one in sources_of(made, dot.operands[:2])):
+                return True
+    return False
 
 
 def waits_for_atomics(prediction: Prediction) -> bool:
@@ -290,6 +309,8 @@ SATURATED = 0.9
 """The part of the time that a unit is busy at its limit."""
 _OVERHEAD = ("CTA start", "atomics")
 """Units whose work is none of the kernel's own."""
+_IN_TURN = ("tensor cores", "special functions", "integer and logic", "FMA")
+"""Units that dots of one iteration, and what is between them, keep busy one after another."""
 _WAITS = ("atomics", "spills")
 """Reasons to wait that say more than the unit that is busiest."""
 _IN_FLIGHT = (

@@ -322,6 +322,8 @@ _SERIALISED = "C7510"
 _ASYNC_DOT = "warp_group_dot"
 _LEAST_MATRIX_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
 """The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
+_RDNA = ("gfx11", "gfx12")
+"""How the names of architectures begin whose matrix instructions are WMMA."""
 
 
 def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding]:
@@ -338,7 +340,7 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
 
 def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     result, target = use.result_types[0], studied.capture.target
-    if target.backend != "cuda" or len(result.shape) != 2:
+    if len(result.shape) != 2:
         return
     if not read_encoding(studied.uses.module.resolve(result.encoding)).is_blocked:
         return
@@ -346,9 +348,13 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     kinds = [kind.element for kind in dot.operand_types if kind.form == "tensor"] if dot is not None else []
     element = str(kinds[0]) if kinds else ""
     code, text, causes = "IRS301", "", list[Cause]()
-    if architecture_rank(target.arch) < architecture_rank(_LEAST_MATRIX_ARCH.get(element, "0")):
+    is_amd = target.backend == "hip"
+    if is_amd and element == "f32" and str(target.arch).startswith(_RDNA):
+        causes.append(Cause(f"WMMA of {target} has no operands of f32", "launch", "the target"))
+        text = 'input_precision="bf16x3", if its rounding is allowed; or 16-bit operands'
+    elif not is_amd and architecture_rank(target.arch) < architecture_rank(_LEAST_MATRIX_ARCH.get(element, "0")):
         causes.append(Cause(f"Triton selects no matrix instructions of {target} for {element}", "launch", "the target"))
-    elif dot is not None and element == "f32" and dot.attribute("inputPrecision") == "ieee":
+    elif not is_amd and dot is not None and element == "f32" and dot.attribute("inputPrecision") == "ieee":
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'

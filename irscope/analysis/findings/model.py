@@ -45,11 +45,13 @@ KINDS = {
         _FindingKind("IRS102", "narrow-store", 2),
         _FindingKind("IRS103", "wasted-sectors", 2),
         _FindingKind("IRS104", "repeated-loads", 2),
+        _FindingKind("IRS105", "masked-lanes", 3),
         _FindingKind("IRS201", "loop-not-pipelined", 2),
         _FindingKind("IRS202", "fewer-stages", 2),
         _FindingKind("IRS203", "exposed-loads", 2),
         _FindingKind("IRS204", "masked-iterations", 2),
         _FindingKind("IRS205", "barriers-in-loop", 3),
+        _FindingKind("IRS206", "scalar-loop", 2),
         _FindingKind("IRS301", "dot-not-mma", 1),
         _FindingKind("IRS302", "dot-not-async", 2),
         _FindingKind("IRS303", "wgmma-serialised", 1),
@@ -58,6 +60,7 @@ KINDS = {
         _FindingKind("IRS306", "product-without-dot", 1),
         _FindingKind("IRS307", "transposed-operand", 2),
         _FindingKind("IRS308", "small-tile", 3),
+        _FindingKind("IRS309", "accumulator-through-registers", 3),
         _FindingKind("IRS401", "conversion-through-shared-memory", 3),
         _FindingKind("IRS402", "shared-conflicts", 3),
         _FindingKind("IRS501", "spills", 1),
@@ -96,18 +99,31 @@ class Cause:
 class FixChange:
     """A change of a compile that can be tried without the script."""
 
-    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "compare", "layout", "snapshot"]
+    kind: Literal[
+        "divisible",
+        "constant",
+        "option",
+        "hint",
+        "contiguous",
+        "factor",
+        "compare",
+        "layout",
+        "snapshot",
+        "stages",
+        "narrow",
+    ]
     """`hint`: `tl.multiple_of` on what is multiplied by an argument. `contiguous`: that and `tl.max_contiguous` on the
     remainders of a division by it. `factor`: another number in place of a constant, in products, comparisons and
     offsets. `compare`: one comparison in place of another, everywhere.
+    `stages`: of the loop of a line of Python. `narrow`: a dot takes an operand as it is before it is widened, there.
     `layout`: in a kernel that names its layouts. `snapshot`: in the IR after the pass that chose them."""
     name: str
-    """The argument, without `%`; the option; the constant's name, or the number itself; or the layout."""
+    """The argument, without `%`; the option; the constant's name, or the number itself; the layout; or the line."""
     value: int | str
     """The layout that stands in for it, or a number."""
     was: int = 0
     """Of a `factor`: the constant. Of a `snapshot`: the line, after that pass, of the one access that gets the layout;
-    0 if it stands in everywhere."""
+    0 if it stands in everywhere. Of a `narrow`: the column, 1-based."""
 
     def __str__(self) -> str:
         if self.kind == "divisible":
@@ -120,6 +136,10 @@ class FixChange:
             return f"{self.value} in place of {self.was}"
         if self.kind == "compare":
             return f"{self.value} in place of {self.name}"
+        if self.kind == "stages":
+            return f"tl.range(…, num_stages={self.value}) in line {self.name}"
+        if self.kind == "narrow":
+            return f"no {self.value} in line {self.name}"
         if self.kind in ("layout", "snapshot"):
             from irscope.ir.mlir.attributes import read_encoding
 

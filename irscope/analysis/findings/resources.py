@@ -53,7 +53,7 @@ def resource_findings(studied: Studied) -> Iterator[Finding]:
     if stages > 1:
         causes.append(_set("num_stages", stages))
         suggestions = [_option("num_stages", count) for count in range(min(stages - 1, max(fitting, 1)), 0, -1)]
-    suggestions.append(Suggestion("smaller tiles: `irscope layout --memory` tries each of them with the script"))
+    suggestions.append(Suggestion("smaller tiles: `irscope layout --memory` compiles each of them"))
     cost = f"{over} more than there is" if over else "it cannot be launched"
     yield studied.about_kernel(
         "IRS503", "does not fit on the device", cost, max(1, over), causes, suggestions, place=place

@@ -126,6 +126,8 @@ class _Tiles:
     """(integer argument, the value that it is divided by, rounded up)."""
     steps: tuple[str, ...]
     """The steps of loops."""
+    extents: tuple[str, ...]
+    """The sizes of ranges of elements."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -136,12 +138,13 @@ def _tiles(capture: Capture) -> _Tiles:
     try:
         tree = ast.parse(dedent(capture.launch.kernel.source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Tiles((), (), ())
+        return _Tiles((), (), (), ())
     constants = {name for name, _ in capture.launch.constants}
     axes: dict[str, int] = {}
     of_axis: list[tuple[int, str]] = []
     of_size: list[tuple[str, str]] = []
     steps: list[str] = []
+    extents: list[str] = []
     for one in ast.walk(tree):
         if isinstance(one, ast.Assign):
             # m, n = tl.program_id(0), tl.program_id(1)
@@ -161,7 +164,9 @@ def _tiles(capture: Capture) -> _Tiles:
             of_size.append((names[0], names[1]))
         if called in ("range", "static_range") and len(names) == 3 and names[2] in constants:
             steps.append(names[2])
-    return _Tiles(tuple(dict.fromkeys(of_axis)), tuple(dict.fromkeys(of_size)), tuple(steps))
+        if called == "arange" and names[-1:] and names[-1] in constants:
+            extents.append(names[-1])
+    return _Tiles(tuple(dict.fromkeys(of_axis)), tuple(dict.fromkeys(of_size)), tuple(steps), tuple(extents))
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -198,6 +203,16 @@ def grid_with(capture: Capture, constants: Mapping[str, str]) -> tuple[int, int,
     elif not {*constants} <= {*placed, *tiles.steps}:
         return None
     return grid[0], grid[1], grid[2]
+
+
+def smaller(capture: Capture) -> tuple[Changes, ...]:
+    """Fewer stages, and each tile halved: what may fit where the launch does not."""
+    stages, tiles = capture.launch.option("num_stages"), _tiles(capture)
+    fewer = range(stages - 1, 0, -1) if isinstance(stages, int) else ()
+    names = {*tiles.names, *tiles.extents}
+    sizes = [(name, int(text)) for name, text in capture.launch.constants if name in names and text.isdecimal()]
+    halved = [FixChange("constant", name, size // 2) for name, size in sizes if size >= 2 * _TILES[0]]
+    return tuple((one,) for one in (*(FixChange("option", "num_stages", count) for count in fewer), *halved))
 
 
 def _moves(settings: _Settings) -> list[_Move]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from irscope.analysis.findings.changed import edited, snapshot_of, with_changes
 from irscope.analysis.findings.loops import LOADS, buffers_of, loads_of_dot, loops_with_dots, waits_in_loops
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
-from irscope.analysis.findings.search import Searched, grid_with, search
+from irscope.analysis.findings.search import Searched, grid_with, search, smaller
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import UsageError
@@ -19,8 +20,10 @@ from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
 
 Changes = tuple[FixChange, ...]
-Reconfigured = Callable[[tuple[tuple[str, str], ...], tuple[int, int, int]], "Capture | None"]
-"""(tl.constexpr, value) of those that are others, and the grid → the launch with them; None if it cannot be made."""
+Constants = tuple[tuple[str, str], ...]
+"""(tl.constexpr, value) of those that are others than in the launch."""
+Reconfigured = Callable[[Constants, tuple[int, int, int]], "Capture | None"]
+"""Such values, and the grid → the launch with them; None if it cannot be made."""
 Predict = Callable[[Capture], "float | None"]
 
 
@@ -61,6 +64,7 @@ class Tries:
         self._compile_trials = compile_trials
         self._budget = budget
         self._known: dict[Changes, Studied | None] = {}
+        self._bases: dict[Constants, Capture | None] = {(): studied.capture}
         """Changes → their compile; None if they cannot be written into the source."""
         self._texts: dict[Changes, str | None] = {}
         self._count = 0
@@ -94,31 +98,47 @@ class Tries:
 
     def search(self, predicted: Predict, whole: float, reconfigured: Reconfigured | None) -> Searched:
         """The fastest configuration by predicted time that the budget finds; its capture is one of `captures`."""
-        capture = self._studied.capture
-        bases: dict[tuple[tuple[str, str], ...], Capture | None] = {(): capture}
 
         def compiled(wanted: Sequence[Changes]) -> dict[Changes, Capture]:
-            made: dict[Changes, Capture] = {}
-            groups: dict[tuple[tuple[str, str], ...], list[Changes]] = {}
-            for changes in wanted:
-                constants = tuple((one.name, str(one.value)) for one in changes if one.kind == "constant")
-                groups.setdefault(constants, []).append(changes)
-            for constants, alike in groups.items():
-                if constants not in bases:
-                    grid = grid_with(capture, dict(constants))
-                    base = reconfigured(constants, grid) if reconfigured is not None and grid is not None else None
-                    bases[constants] = base if base is not None and _stores_same(self._studied, base) else None
-                if (base := bases[constants]) is None or base.failure is not None:
-                    continue
-                options = [tuple((one.name, one.value) for one in each if one.kind == "option") for each in alike]
-                made |= {each: base for each, own in zip(alike, options, strict=True) if not own}
-                varied = [each for each, own in zip(alike, options, strict=True) if own]
-                trials = [Trial(base.begun_text, None, own) for own in options if own]
-                made |= {varied[index]: after for index, after in self._compile_trials(base, trials)}
+            made = self._configured(wanted, partial(self._of_same_work, reconfigured))
             self._known |= {one: Studied(after) for one, after in made.items()}
             return made
 
-        return search(capture, compiled, predicted, whole, self._budget.search, with_tiles=reconfigured is not None)
+        capture, most = self._studied.capture, self._budget.search
+        return search(capture, compiled, predicted, whole, most, with_tiles=reconfigured is not None)
+
+    def smaller(self, reconfigured: Reconfigured | None) -> list[tuple[Changes, Capture | None]]:
+        """Configurations that ask for less memory, each with its compile, or None where that was refused."""
+        grid = self._studied.capture.launch.grid or (1, 1, 1)
+        wanted = smaller(self._studied.capture)
+        made = self._configured(wanted, lambda own: None if reconfigured is None else reconfigured(own, grid))
+        return [(one, made.get(one)) for one in wanted]
+
+    def _of_same_work(self, reconfigured: Reconfigured | None, constants: Constants) -> Capture | None:
+        grid = grid_with(self._studied.capture, dict(constants))
+        base = reconfigured(constants, grid) if reconfigured is not None and grid is not None else None
+        return base if base is not None and _stores_same(self._studied, base) else None
+
+    def _configured(
+        self, wanted: Sequence[Changes], base_of: Callable[[Constants], Capture | None]
+    ) -> dict[Changes, Capture]:
+        """The launch with other options and tl.constexpr values; `base_of` compiles it with the latter."""
+        made: dict[Changes, Capture] = {}
+        groups: dict[Constants, list[Changes]] = {}
+        for changes in wanted:
+            constants = tuple((one.name, str(one.value)) for one in changes if one.kind == "constant")
+            groups.setdefault(constants, []).append(changes)
+        for constants, alike in groups.items():
+            if constants not in self._bases:
+                self._bases[constants] = base_of(constants)
+            if (base := self._bases[constants]) is None:
+                continue
+            options = [tuple((one.name, one.value) for one in each if one.kind == "option") for each in alike]
+            made |= {each: base for each, own in zip(alike, options, strict=True) if not own}
+            varied = [each for each, own in zip(alike, options, strict=True) if own and base.has_compiled]
+            trials = [Trial(base.begun_text, None, own) for own in options if own]
+            made |= {varied[index]: after for index, after in self._compile_trials(base, trials if varied else [])}
+        return made
 
     def _text_of(self, changes: Changes) -> str | None:
         """The source with changes; None if they cannot be written into it, as where an argument is not multiplied."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import parse_attribute, parse_entries
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -234,6 +235,62 @@ def with_strict_comparisons(text: str) -> str | None:
         lines[place] = f"{before}{head} = {rest}"
         is_changed = True
     return "\n".join(lines) if is_changed else None
+
+
+_STAGES = "tt.num_stages"
+_WIDENED = ("arith.extf", "tt.fp_to_fp")
+_TURNED = ("tt.trans",)
+
+
+def with_stages(text: str, line: int, stages: int | str) -> str | None:
+    """The text where the loop of a line of Python states how many stages it has; None without one, or if it does."""
+    module, locations = parse_mlir(text), read_locations(text, "mlir")
+    lines = text.split("\n")
+    loops = [one for one in module.walk() if one.name == "scf.for"
+             and [frame.line for frame in locations.chain_at(one.first_line)] == [line]]  # fmt: skip
+    ends = [one.lines[-1] - 1 for one in loops]
+    if not loops or any(not lines[at].lstrip().startswith("} loc(") for at in ends):
+        return None
+    for at in ends:
+        lines[at] = lines[at].replace("}", f"}} {{{_STAGES} = {stages} : i32}}", 1)
+    return "\n".join(lines)
+
+
+def with_narrow_operand(text: str, line: int, column: int) -> str | None:
+    """The text where a dot takes what the widening at a place in Python takes; None if that has other uses too."""
+    module, locations = parse_mlir(text), read_locations(text, "mlir")
+    operations = [*module.walk()]
+    place = [(line, column)]
+    made = [one for one in operations if one.name in _WIDENED and one.results
+            and [(frame.line, frame.column) for frame in locations.chain_at(one.first_line)] == place]  # fmt: skip
+    if len(made) != 1:
+        return None
+    lines = text.split("\n")
+    wide, narrow = (str(kind.element) for kind in (made[0].result_types[0], made[0].operand_types[0]))
+    open_ = [(made[0].results[0], made[0].operands[0].name)]
+    while open_:
+        value, name = open_.pop()
+        for one in operations:
+            if value not in one.operands:
+                continue
+            at = one.first_line - 1
+            head, _, kinds = lines[at].rpartition(" : ")
+            target, sign, body = head.partition(" = ")
+            if one.name in _TURNED and one.results:
+                kinds = kinds.replace(f"x{wide}>", f"x{narrow}>")
+                open_.append((one.results[0], one.results[0].name))
+            elif one.kind == "dot" and value in one.operands[:2] and kinds.count(" * ") == 1:
+                sides = kinds.split(" * ")
+                # Both operands may be this one.
+                for side in (0, 1):
+                    if one.operands[side] == value:
+                        given, arrow, rest = sides[side].partition(" -> ")
+                        sides[side] = f"{given.replace(f'x{wide}>', f'x{narrow}>')}{arrow}{rest}"
+                kinds = " * ".join(sides)
+            else:
+                return None
+            lines[at] = f"{target}{sign}{_replace_value(body, value.name, name)} : {kinds}"
+    return "\n".join(lines)
 
 
 def with_layout_of_access(text: str, number: int, layout: str) -> str | None:

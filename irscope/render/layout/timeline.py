@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.memory.allocation import AllocatedMemory, Buffer, covered
+from irscope.model.capture import Capture, Resources
+from irscope.model.plain import picked
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, theme_named, width_of
 from irscope.render.text.tables import short_name, shorten, table
 
@@ -129,6 +131,33 @@ _ROW = 17
 """Pixels of a line of the key."""
 _LOOP_ROW = 18
 """Pixels of a level of loops."""
+
+
+_Attempts = Sequence[tuple[str, Capture | None]]
+"""Changes of a launch that does not fit, each with its compile; None where that was refused."""
+
+
+def attempts_text(tried: _Attempts) -> str:
+    """A table of what was tried."""
+    if not tried:
+        return "Nothing was tried: num_stages is 1 already, and no tl.constexpr of its Python is a tile to halve.\n"
+    rows = [[one["change"], one["shared_bytes"], "fits" if one["fits"] else one["problem"]]
+            for one in attempts_json(tried)]  # fmt: skip
+    return "Tried by compiling:\n" + table(["change", "shared bytes", ""], rows)
+
+
+def attempts_json(tried: _Attempts) -> list[dict[str, Any]]:
+    """What was tried, as plain values."""
+    return [_attempt_json(change, after) for change, after in tried]
+
+
+def _attempt_json(change: str, after: Capture | None) -> dict[str, Any]:
+    failure, resources = (after.failure, after.resources) if after is not None else (None, Resources())
+    problem = "" if failure is None else failure.headline if failure.kind == "fit" else failure.why_not_run
+    return picked(
+        resources, "shared_bytes tensor_memory_columns", change=change, fits=after is not None and failure is None,
+        problem=problem if after is not None else "its Python cannot be compiled so",
+    )  # fmt: skip
 
 
 def timeline_svg(title: str, allocations: Sequence[AllocatedMemory], theme: str | None = None) -> str:

@@ -168,6 +168,42 @@ def divided(x, y, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def padded(x, y, n, BLOCK: tl.constexpr):
+    """A row that fills its tile, or half of it."""
+    c = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + c, c < n, 0.0)
+    for _ in range(256):
+        v = tl.exp(v) * 0.5
+    tl.store(y + tl.program_id(0) * n + c, v, c < n)  # here: IRS105
+
+
+@triton.jit
+def scalar(x, y, n, ONE: tl.constexpr, BLOCK: tl.constexpr):
+    """A sum over single elements, or over tiles."""
+    total, parts = 0.0, tl.zeros((BLOCK,), tl.float32)
+    for i in range(0, n, 1 if ONE else BLOCK):
+        if ONE:
+            total += tl.load(x + tl.program_id(0) * n + i)  # here: IRS206
+        else:
+            parts += tl.load(x + tl.program_id(0) * n + i + tl.arange(0, BLOCK))
+    tl.store(y + tl.program_id(0), total + tl.sum(parts, 0))
+
+
+@triton.jit
+def scaled(q, k, o, n, SCALE: tl.constexpr, TILE: tl.constexpr):
+    """Products whose sum is scaled in each iteration, or is not."""
+    c = tl.arange(0, TILE)
+    at = c[:, None] * TILE + c[None, :]
+    left = tl.load(q + at)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for i in range(0, n, TILE):
+        if SCALE:
+            total = total * 0.5  # here: IRS309
+        total = tl.dot(left, tl.load(k + i * TILE + at), total)
+    tl.store(o + at, total)
+
+
+@triton.jit
 def turned(x, y, n, TILE: tl.constexpr):
     """Four columns of a matrix for each program, or a tile."""
     i = tl.program_id(0) * 64 + tl.arange(0, 64)
@@ -227,6 +263,10 @@ def _causal(every: bool) -> Variant:
     return _of("causal", "*fp16:16, *fp16:16, *fp32:16, i32:16", (512, 1, 1), (("n", 32768),), 4, ALL=every, TILE=64)
 
 
+def _scaled(scales: bool) -> Variant:
+    return _of("scaled", "*fp16:16, *fp16:16, *fp32:16, i32:16", (1, 1, 1), (("n", 4096),), 4, SCALE=scales, TILE=128)
+
+
 _FLOATS = _of("product", "*fp32:16, *fp32:16, *fp32:16, i32:16", (32, 64, 1), _N, 4, WIDE=False, M=128, TILE=64)
 _HOPPER = ("cuda:90",)
 STRUCTURAL = (
@@ -236,6 +276,7 @@ STRUCTURAL = (
          "num_warps is 2", _HOPPER, helps="num_warps=4"),
     Case("IRS305", _dots((64, 64, 1), WIDE=True, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
          "widened from f16", ("cuda:80", "cuda:90")),
+    Case("IRS309", _scaled(True), _scaled(False), "are loaded, and changed in registers", ("cuda:100",)),
     Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
     Case("IRS101", _bounded(1), _bounded(0), "compares by <=", ("cuda:80", "cuda:90"), helps="< in place of <="),
     Case("IRS101", _bounded(2), _bounded(0), "computes with the index", ("cuda:80", "cuda:90")),
@@ -266,6 +307,10 @@ COSTS = (
          _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
     Case("IRS606", _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=True, BLOCK=1024),
          _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=False, BLOCK=1024), "divsi of i64"),
+    Case("IRS105", _long("padded", 8192, BLOCK=2048, n=1040), _long("padded", 8192, BLOCK=2048, n=2048),
+         "51% of the 2,048 elements"),
+    Case("IRS206", _long("scalar", 16384, ONE=True, BLOCK=1024), _long("scalar", 16384, ONE=False, BLOCK=1024),
+         "its loads are of scalars"),
     Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
