@@ -44,6 +44,12 @@ class LimitWatch:
         self._asleep_s = 0.0
         self._clock_s = 0.0
         self._last_used_s = -1.0
+        self._used_before_s = 0.0
+
+    def begin_again(self) -> None:
+        """Count from now on: the process has just shown that it goes on."""
+        self._used_before_s = sum(process.used_s for process in _descendants(self._pid))
+        self._asleep_s = self._clock_s = 0.0
 
     def exceeded(self, waited_s: float) -> str:
         """Which limit is exceeded, as `took more than 120 s of processor time`; empty if none is.
@@ -55,7 +61,7 @@ class LimitWatch:
         if not processes:
             return f"took more than {self._limits.clock_s:g} s" if self._clock_s > self._limits.clock_s else ""
         used_s = sum(process.used_s for process in processes)
-        if used_s > self._limits.processor_s:
+        if used_s - self._used_before_s > self._limits.processor_s:
             return f"took more than {self._limits.processor_s:g} s of processor time"
         is_asleep = used_s == self._last_used_s and not any(process.state == _RUNNABLE for process in processes)
         self._asleep_s = self._asleep_s + waited_s if is_asleep else 0.0

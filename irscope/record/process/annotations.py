@@ -35,7 +35,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import short_digest
 from irscope.store.disk import default_folder, write_atomically
-from irscope.tools import POLL_S, ToolLimits, ToolProcess
+from irscope.tools import POLL_S, LimitWatch, ToolLimits, ToolProcess
 
 _PAUSE_S = 0.01
 _PAUSES_OF_A_POLL = round(POLL_S / _PAUSE_S)
@@ -268,8 +268,8 @@ def disassembled(capture: Capture) -> Capture:
     return with_listing(capture)[0]
 
 
-_QUESTION_TIMEOUT_S = 20.0
-"""How long the child may be silent."""
+_QUESTION_LIMITS = ToolLimits(processor_s=20.0, asleep_s=20.0, clock_s=20.0)
+"""Of the child while it is silent. It may wait for a processor longer: a loaded machine gives the same layouts."""
 _MOST_DEATHS = 6
 _LONGEST_END_S = 5.0
 
@@ -441,7 +441,9 @@ class LayoutServer:
         folder = self._running.enter_context(own_folder())
         module = "irscope.record.layouts.compiler"
         child = child_process(module, folder, interpreter=self._interpreter, ahead=TRITON)
-        return self._running.enter_context(child)
+        started = self._running.enter_context(child)
+        self._watch = LimitWatch(started.pid, _QUESTION_LIMITS)
+        return started
 
     def fileno(self) -> int | None:
         """The descriptor that answers come through, for a selector; None while there is no child."""
@@ -459,16 +461,16 @@ class LayoutServer:
         if self._child.at_end:
             self._child_died(_end_of(self._child))
 
-    def wait(self, job: LayoutJob, timeout_s: float = _QUESTION_TIMEOUT_S) -> LayoutJob:
-        """Wait until a job has ended; the child may be silent for `timeout_s`."""
-        heard, seen = time.monotonic(), -1
+    def wait(self, job: LayoutJob) -> LayoutJob:
+        """Wait until a job has ended; a child that is silent is ended where it exceeds its limits."""
+        answers = -1
         while not job.ended and self._child is not None:
-            self.poll(0.05)
-            if (now := len(job.answers)) != seen:
-                heard, seen = time.monotonic(), now
-            if time.monotonic() - heard > timeout_s:
-                self._child_died(f"took more than {timeout_s:g} s")
-                heard = time.monotonic()
+            self.poll(POLL_S)
+            if len(job.answers) != answers:
+                answers = len(job.answers)
+                self._watch.begin_again()
+            elif exceeded := self._watch.exceeded(POLL_S):
+                self._child_died(exceeded)
         return job
 
     def _child_died(self, how: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse,
 from irscope.record.layouts.questions import ask_layout, layouts_of_text
 from irscope.record.process.annotations import LayoutJob, LayoutServer, Measure, Measured, Message, Module, Question
 from irscope.record.process.child import end_group
+from irscope.tools import ToolLimits
 
 pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")
 pytestmark = pytest.mark.triton
@@ -75,6 +77,18 @@ def test_a_child_that_dies_is_replaced() -> None:
         answered = server.wait(job).answered_types()
     assert all(isinstance(answer, LayoutMap) or answer.code == "crash" for answer in answered)
     assert sum(isinstance(answer, LayoutMap) for answer in answered) >= 2
+
+
+def test_a_child_that_does_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it does, not by the clock: on a loaded machine it only waits for a processor."""
+    monkeypatch.setattr(sys.modules[LayoutServer.__module__], "_QUESTION_LIMITS", ToolLimits(asleep_s=0.5))
+    with LayoutServer() as server:
+        job = server.ask(Module.of(TARGET), types=[f"tensor<64x64xf16, {BLOCKED}>"])
+        assert server._child is not None
+        os.kill(server._child.pid, signal.SIGSTOP)
+        (answer,) = server.wait(job).answered_types()
+    assert isinstance(answer, LayoutMap)
+    assert job.deaths == 1
 
 
 def test_blame_falls_on_the_type_under_way() -> None:
