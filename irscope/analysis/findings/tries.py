@@ -64,8 +64,9 @@ class Tries:
         self._compile_trials = compile_trials
         self._budget = budget
         self._known: dict[Changes, Studied | None] = {}
-        self._bases: dict[Constants, Capture | None] = {(): studied.capture}
         """Changes → their compile; None if they cannot be written into the source."""
+        self._bases: dict[Constants, Capture | None] = {(): studied.capture}
+        """Values of tl.constexpr → the launch with them and its own options; None if it cannot be made."""
         self._texts: dict[Changes, str | None] = {}
         self._count = 0
         self._has_sectors = False
