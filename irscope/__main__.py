@@ -16,7 +16,7 @@ _NOT_RECORDING = ("show", "ls", "import", "doctor", "serve")
 FILE_OPTIONS = (
     "--also", "--baseline", "--cache-dir", "--check", "--counters", "--each", "--edited", "--filecheck", "--from",
     "--golden", "--markdown", "--output", "-o", "--plan", "--proton", "--pytest", "--python",
-    "--python-output", "--show", "--ttgir", "--vs",
+    "--python-output", "--show", "--to", "--ttgir", "--vs",
 )  # fmt: skip
 """The options whose value may be the name of a file: it is no subject."""
 

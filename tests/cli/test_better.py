@@ -107,6 +107,6 @@ def test_the_command_and_the_tool(launches: dict[str, Capture], irscope: Run, re
     code, _, err = irscope("verify", names["scaled"], "--better")
     assert (code, "give a second FILE or CAPTURE" in err) == (2, True)
     # Several launches are not one.
-    store.complete([store.add(launches[name], "one recording") for name in ("scaled", "honest")])
+    store.complete([store.add(launches[name], is_complete=False) for name in ("scaled", "honest")])
     code, _, err = irscope("verify", "last", names["honest"], "--better")
     assert (code, "compares launch with launch" in err) == (2, True), err
