@@ -41,6 +41,7 @@ def run_line(file: Path, tool: str) -> list[str]:
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 def test_a_failure_is_reduced_and_runs_again(
     reference: Reference, irscope: Run, product: Capture, tmp_path: Path
 ) -> None:

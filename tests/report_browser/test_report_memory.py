@@ -15,6 +15,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import OperationLines
 from irscope.store.file import load, save
 from tests.hostile.viewing import run_quietly
+from tests.marks import sampled
 from tests.memory.cases import too_large
 from tests.report_browser.captures import attention, failed, softmax
 from tests.report_browser.conftest import Open
@@ -80,7 +81,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 2))
 def test_the_figures_are_the_commands(open_report: Open, tmp_path: Path, name: str) -> None:
     capture = CASES[name]()
     page = open_report([capture], "tab=memory")

@@ -140,7 +140,7 @@ def _is_shown(verdict: MeaningVerdict) -> None:
     assert not difference.agreement.passes
 
 
-@pytest.mark.newest
+@pytest.mark.exhaustive
 def test_compiles_for_other_targets_mean_the_same() -> None:
     left, right = (small_examples(target)["triton matmul_naive_kernel"] for target in ("cuda:90", "hip:gfx942"))
     verdict = compare_captures(left, right)

@@ -64,7 +64,7 @@ def test_changes_as_text() -> None:
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("code", sampled(sorted(KINDS), 3))
+@pytest.mark.parametrize("code", sampled(sorted(KINDS), 6))
 def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> None:
     kernel = re.search(r"^```py\n(.*?)^```", SECTIONS[code][1], re.MULTILINE | re.DOTALL)
     command = re.search(r"^```text\nirscope why kernel.py::(.*?)\n(?:.*\n)*?```", SECTIONS[code][1], re.MULTILINE)
