@@ -39,9 +39,9 @@ from irscope.render.text.tables import duration_text
 _MLIR = (".mlir", ".ttir", ".ttgir")
 _MOST_EXPLAINED = 64
 _MOST_OPERATIONS = 12
+"""Of a line, in one hover."""
 _TRIED = Budget(findings=None, compiles=4)
 """Of each launch after a save. A search of options and tiles takes too long for that: `irscope why` makes it."""
-"""Of a line, in one hover."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,18 @@ def convert_float(values: Array, dtype: np.dtype[Any], rounding: str = "rtne") -
     return np.where(too_far, bits - 1, bits).astype(bits.dtype).view(dtype)
 
 
+def saturated(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Whole floats as integers of a type. What does not fit becomes the nearest that does, as by the GPU's conversions.
+
+    NaN becomes zero: LLVM leaves open what it becomes.
+    """
+    limits, wide = np.iinfo(dtype), values.astype(np.float64)
+    # The greatest 64-bit numbers are no float64: the next one below is converted, and what is above is the limit.
+    top = np.nextafter(float(limits.max) + 1, 0.0) if dtype.itemsize == 8 else float(limits.max)
+    whole = np.nan_to_num(np.clip(wide, float(limits.min), top)).astype(dtype)
+    return np.where(wide > top, np.array([limits.max], dtype), whole)
+
+
 _FOLDS: dict[str, np.ufunc] = {
     "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
     "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
-from irscope.machine.arithmetic import convert_float, rounded_to_tf32
+from irscope.machine.arithmetic import convert_float, rounded_to_tf32, saturated
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.values import COMPARISONS, Array, Held, Undefined, merge, take, unsigned
 
@@ -153,19 +153,14 @@ def _resized(signed: bool) -> Executor:
 
 
 def _to_integer(signed: bool) -> Executor:
-    """Floats towards zero; what does not fit is saturated, as the hardware's conversions do, and NaN is zero."""
+    """Floats towards zero; what does not fit is saturated."""
 
     def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values, dtype = frame.array(step.operands[0]), step.dtype
         wide = np.trunc(values.astype(np.float64))
         if dtype == np.bool_:
             return (wide != 0,)
-        target = dtype if signed else np.dtype(f"u{dtype.itemsize}")
-        limits = np.iinfo(target)
-        # The greatest 64-bit numbers are no float64: the next one below is converted, and what is above is the limit.
-        top = np.nextafter(float(limits.max) + 1, 0.0) if dtype.itemsize == 8 else float(limits.max)
-        whole = np.nan_to_num(np.clip(wide, float(limits.min), top)).astype(target)
-        return (np.where(wide > top, np.array([limits.max], target), whole).view(dtype),)
+        return (saturated(wide, dtype if signed else np.dtype(f"u{dtype.itemsize}")).view(dtype),)
 
     return execute
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.machine.arithmetic import convert_float, is_float, rounded_to_tf32, saturated
 from irscope.machine.ptx_arithmetic import cut
 from irscope.machine.values import Array, narrow_float
 
@@ -23,7 +24,8 @@ _Integers = NDArray[np.int64]
 _WARP = 32
 _NARROW = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _PLAIN = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+_MODIFIERS = frozenset(("rn", "ftz", "approx", "full", "sat", "NaN"))
+"""What may stand before the types of an instruction that is computed; results that are not normal are kept."""
 
 
 def dtype_of(kind: str) -> np.dtype[Any] | None:
@@ -43,11 +45,12 @@ def elements(values: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]
 
 
 def packed(floats: Sequence[Array], dtype: np.dtype[Any]) -> _Integers:
-    """Registers of floats, the first in the lowest bits."""
+    """Registers of numbers, the first in the lowest bits; floats are rounded, and saturated where they are float8."""
     bits = 8 * dtype.itemsize
     whole = np.zeros(len(floats[0]), np.int64)
     for place, one in enumerate(floats):
-        raw = np.ascontiguousarray(one.astype(dtype)).view(f"u{dtype.itemsize}").astype(np.int64)
+        made = convert_float(one, dtype) if is_float(dtype) else one.astype(dtype)
+        raw = np.ascontiguousarray(made).view(f"u{dtype.itemsize}").astype(np.int64)
         whole = whole | (raw << place * bits)
     return whole
 
@@ -73,11 +76,14 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
         if name == "setp":
             return _compared(suffixes, [row[0] for row in rows])
         function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)
-        if function is None:
+        if function is None or not {*suffixes} - {*kinds} <= _MODIFIERS:
             return None
         wide = np.float64 if name in ("fma", "mad") or dtype == np.float64 else np.float32
         made = [function(*[row[place].astype(wide) for row in rows]) for place in range(count)]
-        return packed([np.clip(one, 0, 1) if "sat" in suffixes else one for one in made], dtype)
+        if "sat" in suffixes:
+            # NaN becomes 0.
+            made = [np.clip(np.nan_to_num(one, nan=0.0), 0, 1) for one in made]
+        return packed(made, dtype)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
@@ -112,36 +118,28 @@ _ROUNDED: Mapping[str, Callable[[Array], Array]] = {
 
 
 def _converted(suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integers | None:
-    target, source = suffixes[-2:]
-    if {"rz", "rm", "rp", "relu", "rs"} & {*suffixes}:
-        return None
-    if target == "tf32" and source == "f32":
-        return (operands[0] + 0x1000) & 0xFFFFE000
+    *modifiers, target, source = suffixes
     given, made = dtype_of(source), dtype_of(target)
-    whole = next((_ROUNDED[one] for one in suffixes if one in _ROUNDED), None)
+    if (target, source, modifiers) == ("tf32", "f32", ["rna"]):
+        single = np.dtype(np.float32)
+        return packed([rounded_to_tf32(elements(operands[0], single, 1)[0])], single)
+    if not {*modifiers} <= {"rn", "ftz", "satfinite", *_ROUNDED}:
+        return None
+    whole = next((_ROUNDED[one] for one in modifiers if one in _ROUNDED), None)
     if given is None and made is not None and source[0] in "su":
-        # An unsigned 64-bit register is held as a signed number.
         numbers = cut(operands[0], source, wide=False)
-        return packed([numbers.view(np.uint64) if source == "u64" else numbers], made)
+        # An unsigned 64-bit register is held as a signed number.
+        values = numbers.view(np.uint64) if source == "u64" else numbers
+        return packed([values if made.kind == "f" else values.astype(np.float64)], made)
     if given is not None and made is None and target[0] in "su" and whole is not None:
-        limits = np.iinfo(np.dtype(f"{'i' if target[0] == 's' else 'u'}{int(target[1:]) // 8}"))
-        values = whole(elements(operands[0], given, 1)[0].astype(np.float64))
-        if target == "u64":
-            return None
-        inside = np.clip(np.nan_to_num(values, nan=0), limits.min, limits.max)
-        return np.where(inside >= 2.0**63, limits.max, np.minimum(inside, 2.0**62 * 1.999).astype(np.int64))
+        integer = np.dtype(f"{'i' if target[0] == 's' else 'u'}{int(target[1:]) // 8}")
+        return saturated(whole(elements(operands[0], given, 1)[0].astype(np.float64)), integer).astype(np.int64)
     if given is None or made is None:
         return None
     lanes = 2 if source.endswith("x2") else 1
     # cvt.rn.f16x2.f32 d, a, b: a gives the upper half.
-    values = [one for operand in reversed(operands) for one in elements(operand, given, lanes)]
-    wide = [one.astype(np.float64) for one in values]
-    if whole is not None:
-        wide = [whole(one) for one in wide]
-    limit = _LARGEST.get(target.removesuffix("x2"))
-    if limit is not None:
-        wide = [np.where(np.isnan(one), one, np.clip(one, -limit, limit)) for one in wide]
-    return packed(wide, made)
+    floats = [one for operand in reversed(operands) for one in elements(operand, given, lanes)]
+    return packed([one if whole is None else whole(one.astype(np.float64)) for one in floats], made)
 
 
 def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:

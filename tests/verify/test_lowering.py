@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from irscope.machine.ptx_arithmetic import computed
 from irscope.machine.ptx_floats import float_computed
@@ -87,7 +89,7 @@ def test_instructions_of_64_bits_and_pairs() -> None:
     assert (float_computed("mul", ["hi", "s64"], [numbers, factor]) == high).all()
     signs = computed("prmt", ["b32"], [np.array([0x80FF7F]), np.array([0]), np.array([0x9810])])
     assert signs is not None
-    assert int(signs[0]) == 0x0000FF7F | 0xFF << 24 * (0xFF >> 7 & 1) & 0xFF000000
+    assert int(signs[0]) == 0xFF00FF7F
     # cvt.rn.f16x2.f32 d, a, b: b is in the lower half.
     bits = [np.array([one], np.float32).view(np.int32).astype(np.int64) for one in (1.5, -2.0)]
     pair = float_computed("cvt", ["rn", "f16x2", "f32"], bits)
@@ -98,3 +100,40 @@ def test_instructions_of_64_bits_and_pairs() -> None:
     mixed = float_computed("add", ["rn", "f32", "bf16"], [narrow, wide])
     assert mixed is not None
     assert mixed.astype(np.uint32).view(np.float32)[0] == np.float32(1.5) + np.float32(0.1)
+
+
+def _register(value: float, kind: type[np.floating[Any]]) -> NDArray[np.int64]:
+    return np.array([value], kind).view(f"i{np.dtype(kind).itemsize}").astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "value", "expected"),
+    [
+        (["rzi", "s32", "f32"], -3.7, -3),
+        (["rzi", "s32", "f32"], 1e20, 2**31 - 1),
+        (["rzi", "u32", "f32"], -1.0, 0),
+        (["rni", "s32", "f32"], 2.5, 2),
+        (["rzi", "s64", "f64"], 9.2e18, int(9.2e18)),
+        # The next float64 below 2^63, and what is beyond.
+        (["rzi", "s64", "f64"], np.nextafter(2.0**63, 0), 2**63 - 1024),
+        (["rzi", "s64", "f64"], 1e300, 2**63 - 1),
+        (["rzi", "u64", "f64"], 2.0**63, -(2**63)),
+        (["rn", "sat", "s32", "f32"], 1.0, None),
+        (["rna", "tf32", "f32"], 1 + 2.0**-11, 0x3F802000),
+        (["rna", "tf32", "f32"], np.nan, 0x7FC00000),
+        (["rn", "tf32", "f32"], 1.0, None),
+        # Both halves saturate to 448.
+        (["rn", "satfinite", "e4m3x2", "f32"], 1e9, 0x7E7E),
+    ],
+)
+def test_conversions(suffixes: list[str], value: float, expected: int | None) -> None:
+    """By "PTX ISA", the instruction cvt; None for what is not computed."""
+    kind = np.float64 if suffixes[-1] == "f64" else np.float32
+    operands = [_register(value, kind)] * (2 if suffixes[-2].endswith("x2") else 1)
+    found = float_computed("cvt", suffixes, operands)
+    assert (None if found is None else int(found[0])) == expected
+
+
+@pytest.mark.parametrize("suffixes", [["rz", "f32"], ["rn", "relu", "f16x2"], ["xorsign", "abs", "f32"]])
+def test_modifiers_that_are_not_known_are_not_computed(suffixes: list[str]) -> None:
+    assert float_computed("min" if "abs" in suffixes else "add", suffixes, [np.array([0]), np.array([0])]) is None
