@@ -114,24 +114,23 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     dot = studied.dot_as_written(use)
     if dot is None or any(str(kind.element) != "f32" for kind in dot.operand_types[:2]):
         return
-    made = [_widening(studied, value) for value in dot.operands[:2]]
-    if len(made) != 2 or made[0] is None or made[1] is None:
+    made = [one for value in dot.operands[:2] if (one := _widening(studied, value)) is not None]
+    if len(made) != 2:
         return
-    kinds = sorted({str(one.operand_types[0].element) for one in made if one is not None})
+    kinds = sorted({str(one.operand_types[0].element) for one in made})
     causes = [
         studied.in_ir(
             f"operand {number} is widened from {one.operand_types[0].element} to f32", one.first_line, stage="ttir"
         )
         for number, one in enumerate(made)
-        if one is not None
     ]
-    places = [read_locations(studied.capture.texts.get("ttir", ""), "mlir").chain_at(one.first_line)
-              for one in made if one is not None]  # fmt: skip
+    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
+    places = dict.fromkeys(locations.chain_at(one.first_line) for one in made)
     file = studied.capture.launch.kernel.file
-    changes = tuple(
-        FixChange("narrow", str(at[0].line), ".to(tl.float32)", at[0].column)
-        for at in dict.fromkeys(places) if len(at) == 1 and at[0].file == file
-    ) if all(len(at) == 1 for at in places) and len(kinds) == 1 else ()  # fmt: skip
+    changes: tuple[FixChange, ...] = ()
+    # In the kernel itself, and to one type: a dot takes no two.
+    if len(kinds) == 1 and all(len(chain) == 1 and chain[0].file == file for chain in places):
+        changes = tuple(FixChange("narrow", str(at.line), ".to(tl.float32)", at.column) for (at,) in places)
     finding = studied.finding(
         "IRS305",
         use.line,
@@ -141,7 +140,6 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         causes,
         [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same", changes)],
     )
-    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
     ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
     lines = (line for line in studied.operations if studied.chain_at(line) in ways)
     yield replace(finding, lines=tuple(lines))
