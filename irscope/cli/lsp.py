@@ -507,16 +507,16 @@ def _fixing(uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Launch], t
     """The suggestions of a diagnostic's finding that were compiled, are better, and are edits of this file."""
     lines = text.split("\n")
     for launch in launches:
-        path = path_of(uri)
+        path, own = path_of(uri), launch.capture.launch
         for finding in launch.findings:
-            line = _line_in(finding, path) or launch.capture.launch.kernel.line
+            line = _line_in(finding, path) or own.kernel.line
             if (finding.code, line - 1) != (diagnostic.code, diagnostic.range.start.line):
                 continue
             for one in finding.suggestions:
                 if one.proof is None or not one.proof.helps:
                     continue
                 changes = one.changes
-                if edits := source_edits(text, launch.capture.launch.kernel.name, changes):
+                if edits := source_edits(text, own.kernel.name, changes, own):
                     made = [
                         lsp.TextEdit(
                             lsp.Range(

@@ -7,7 +7,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from irscope.analysis.findings.fixes import is_alone
 from irscope.analysis.findings.model import Finding, FixChange
+from irscope.analysis.findings.search import grid_with
 from irscope.model.capture import Capture, Launch
 
 _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
@@ -36,7 +38,8 @@ def source_edits(
     Args:
         text: of the Python file.
         kernel: the name of the function that is launched.
-        launch: the one that is changed, of several that state other numbers.
+        launch: the one that is changed, of several that state other numbers. Tiles of it are an edit only where its
+            grid follows from them, or is stated in numbers, which are edited too.
         changes: options and constants that each launch of it in the file states as numbers (an option that it does not
             state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, hints on
             products with an argument, stages of a loop, and operands that are widened.
@@ -50,6 +53,16 @@ def source_edits(
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
     is_tuned = any("autotune" in ast.unparse(each) for one in kernels for each in one.decorator_list)
     found: list[_SourceEdit] = []
+    tiles = {one.name: str(one.value) for one in changes if one.kind == "constant"}
+    grid = grid_with(launch, tiles) if launch is not None and tiles else None
+    if launch is not None and grid is not None and grid != launch.grid:
+        moved = [name for name, value in tiles.items() if grid_with(launch, {name: value}) != launch.grid]
+        for one in launches:
+            if not all(_follows(tree, one, name) for name in moved):
+                edit = _of_grid(lines, one, grid)
+                if edit is None:
+                    return ()
+                found.append(edit)
     for change in changes:
         if is_tuned and change.kind in ("option", "constant"):
             return ()
@@ -69,8 +82,8 @@ def source_edits(
     return tuple(dict.fromkeys(found))
 
 
-def _edited(text: str, edits: Sequence[_SourceEdit]) -> str:
-    """A text with its edits."""
+def with_edits(text: str, edits: Sequence[_SourceEdit]) -> str:
+    """A text with some edits of it."""
     lines = text.split("\n")
     for one in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
         before, after = lines[one.line - 1][: one.column - 1], lines[one.end_line - 1][one.end_column - 1 :]
@@ -79,14 +92,17 @@ def _edited(text: str, edits: Sequence[_SourceEdit]) -> str:
 
 
 def with_fixes(text: str, launch: Launch, findings: Sequence[Finding]) -> str:
-    """A Python file with the best fix of each finding that is an edit of it, the first one's before the others'."""
+    """A Python file with the best fix of each finding that is an edit of it, the first one's before the others'.
+
+    Behind another fix, one that was compiled without those of other findings is left out: both may be worse than one.
+    """
     subjects: set[tuple[str, str]] = set()
     for best in (one.best_fix for one in findings):
-        if best is None:
+        if best is None or (subjects and is_alone(best.changes)):
             continue
         mine = {(one.kind, one.name) for one in best.changes}
         if mine.isdisjoint(subjects) and (edits := source_edits(text, launch.kernel.name, best.changes, launch)):
-            text, subjects = _edited(text, edits), subjects | mine
+            text, subjects = with_edits(text, edits), subjects | mine
     return text
 
 
@@ -137,6 +153,29 @@ def _is_launch(call: ast.Call, kernel: str, launch: Launch | None) -> bool:
     known = {name: str(value) for name, value in (*launch.constants, *launch.options)} if launch is not None else {}
     stated = [one for one in call.keywords if isinstance(one.value, ast.Constant)]
     return all(known.get(one.arg or "", text := ast.unparse(one.value)) == text for one in stated)
+
+
+def _follows(tree: ast.Module, launch: ast.Call, name: str) -> bool:
+    """Whether the grid of a launch is computed from a tl.constexpr of it: `lambda META: (cdiv(n, META["BLOCK"]),)`."""
+    assert isinstance(launch.func, ast.Subscript)
+    given = launch.func.slice
+    grids: list[ast.AST] = [given]
+    if isinstance(given, ast.Name):
+        for one in ast.walk(tree):
+            is_function = isinstance(one, ast.FunctionDef) and one.name == given.id
+            if is_function or (isinstance(one, ast.Assign) and given.id in map(ast.unparse, one.targets)):
+                grids.append(one)
+    return any(isinstance(one, ast.Constant) and one.value == name for grid in grids for one in ast.walk(grid))
+
+
+def _of_grid(lines: Sequence[str], launch: ast.Call, grid: tuple[int, int, int]) -> _SourceEdit | None:
+    """The edit of a launch whose grid is stated in numbers; None for another one."""
+    assert isinstance(launch.func, ast.Subscript)
+    given = launch.func.slice
+    axes = given.elts if isinstance(given, ast.Tuple) else ()
+    if not axes or not all(isinstance(one, ast.Constant) for one in axes) or any(one > 1 for one in grid[len(axes) :]):
+        return None
+    return _replaced(lines, given, f"({', '.join(map(str, grid[: len(axes)]))}{',' * (len(axes) == 1)})")
 
 
 def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> _SourceEdit | None:

@@ -75,7 +75,7 @@ def tried(
 def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings of one kind with, before all other suggestions, the first ones of all of them together."""
     first = {
-        id(one): next((each for each in one.suggestions if each.changes and not _is_alone(each.changes)), None)
+        id(one): next((each for each in one.suggestions if each.changes and not is_alone(each.changes)), None)
         for one in findings
     }
     result: list[Finding] = []
@@ -93,7 +93,7 @@ def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(result)
 
 
-def _is_alone(changes: Changes) -> bool:
+def is_alone(changes: Changes) -> bool:
     """Whether changes are tried without those of other findings."""
     return any(one.kind in ("option", "snapshot", "layout", "narrow") for one in changes)
 
@@ -115,6 +115,9 @@ def _with_search(
     is_fix = bool(found.changes) and found.seconds < (1 - LEAST_GAIN) * min([whole, *(one for one in fixes if one)])
     proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
     text = ", ".join(map(str, found.changes)) if is_fix else "another configuration"
+    if is_fix and found.grid is not None and found.grid != tries.grid:
+        # Who changes the tiles alone computes a part of the result.
+        text += f", and a grid of {'×'.join(map(str, found.grid))}"
     more = Suggestion(text, found.changes if is_fix else (), proof)
     first = wanted[0]
     return tuple(

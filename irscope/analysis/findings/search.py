@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from irscope.analysis.findings.model import FixChange
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Launch
 
 Changes = tuple[FixChange, ...]
 _Settings = Mapping[str, int]
@@ -40,6 +40,8 @@ class Searched:
     compiles: int
     is_complete: bool
     """Whether no neighbour is faster; else the compiles ended."""
+    grid: tuple[int, int, int] | None
+    """That of the launch with it."""
 
     @property
     def text(self) -> str:
@@ -101,7 +103,10 @@ def search(
             best = found
             step = _moved(best, move)
             found = fastest([step]) if step is not None else best
-    return Searched(_changes(capture, own, best), known[tuple(best.values())], tuple(own), count, is_complete)
+    changes = _changes(capture, own, best)
+    tiles = {one.name: str(one.value) for one in changes if one.kind == "constant"}
+    grid = grid_with(capture.launch, tiles) if tiles else capture.launch.grid
+    return Searched(changes, known[tuple(best.values())], tuple(own), count, is_complete, grid)
 
 
 def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
@@ -110,7 +115,7 @@ def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
     if not any(one.kind == "loop" for one in parse_mlir(capture.texts.get("ttir", "")).walk()):
         del found["num_stages"]
     if with_tiles:
-        tiles = _tiles(capture)
+        tiles = _tiles(capture.launch)
         texts = ((name, text) for name, text in capture.launch.constants if name in tiles.names)
         found |= {name: int(text) for name, text in texts if text.isdecimal() and int(text) >= _TILES[0]}
     return {name: value for name, value in found.items() if isinstance(value, int)}
@@ -134,12 +139,12 @@ class _Tiles:
         return frozenset((*(name for _, name in (*self.of_axis, *self.of_size)), *self.steps))
 
 
-def _tiles(capture: Capture) -> _Tiles:
+def _tiles(launch: Launch) -> _Tiles:
     try:
-        tree = ast.parse(dedent(capture.launch.kernel.source))
+        tree = ast.parse(dedent(launch.kernel.source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _Tiles((), (), (), ())
-    constants = {name for name, _ in capture.launch.constants}
+    constants = {name for name, _ in launch.constants}
     axes: dict[str, int] = {}
     of_axis: list[tuple[int, str]] = []
     of_size: list[tuple[str, str]] = []
@@ -183,9 +188,9 @@ def _axis(node: ast.expr, known: Mapping[str, int]) -> int | None:
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
 
 
-def grid_with(capture: Capture, constants: Mapping[str, str]) -> tuple[int, int, int] | None:
-    """The grid of the launch with other tiles, as its Python tells it; None where it does not."""
-    launch, tiles = capture.launch, _tiles(capture)
+def grid_with(launch: Launch, constants: Mapping[str, str]) -> tuple[int, int, int] | None:
+    """The grid of a launch with other tiles, as its kernel's Python tells it; None where it does not."""
+    tiles = _tiles(launch)
     own = {name: int(text) for name, text in launch.constants if text.isdecimal()}
     after = own | {name: int(text) for name, text in constants.items()}
     if launch.grid is None or not {*constants} <= tiles.names:
@@ -207,7 +212,7 @@ def grid_with(capture: Capture, constants: Mapping[str, str]) -> tuple[int, int,
 
 def smaller(capture: Capture) -> tuple[Changes, ...]:
     """Fewer stages, and each tile halved: what may fit where the launch does not."""
-    stages, tiles = capture.launch.option("num_stages"), _tiles(capture)
+    stages, tiles = capture.launch.option("num_stages"), _tiles(capture.launch)
     fewer = range(stages - 1, 0, -1) if isinstance(stages, int) else ()
     names = {*tiles.names, *tiles.extents}
     sizes = [(name, int(text)) for name, text in capture.launch.constants if name in names and text.isdecimal()]

@@ -75,6 +75,11 @@ class Tries:
         """How many changes were not tried that the budget had no compile for, when `choose` was called last."""
 
     @property
+    def grid(self) -> tuple[int, int, int] | None:
+        """That of the launch."""
+        return self._studied.capture.launch.grid
+
+    @property
     def captures(self) -> dict[Changes, Capture]:
         """The changes of each compile -> its capture."""
         return {changes: after.capture for changes, after in self._known.items() if after is not None}
@@ -116,7 +121,7 @@ class Tries:
         return [(one, made.get(one)) for one in wanted]
 
     def _of_same_work(self, reconfigured: Reconfigured | None, constants: Constants) -> Capture | None:
-        grid = grid_with(self._studied.capture, dict(constants))
+        grid = grid_with(self._studied.capture.launch, dict(constants))
         base = reconfigured(constants, grid) if reconfigured is not None and grid is not None else None
         return base if base is not None and _stores_same(self._studied, base) else None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irscope.analysis.findings.edits import source_edits
+import pytest
+
+from irscope.analysis.findings.edits import source_edits, with_edits
 from irscope.analysis.findings.model import FixChange
 from irscope.ir.mlir.edits import with_narrow_operand, with_stages
 from irscope.model.capture import Kernel, Launch
@@ -68,3 +70,26 @@ def test_the_lines_of_the_file() -> None:
     (edit,) = source_edits(PYTHON, "k", (FixChange("constant", "BLOCK", 32),), launch)
     assert (edit.line, edit.text) == (9, "32")
     assert len(source_edits(PYTHON, "k", (FixChange("constant", "BLOCK", 32),))) == 2
+
+
+TILED = """def k(x, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "edited"),
+    [
+        ("k[(8,)](x, n, BLOCK=64)", "k[(16,)](x, n, BLOCK=32)"),
+        ("k[lambda m: (n // m['BLOCK'],)](x, n, BLOCK=64)", "k[lambda m: (n // m['BLOCK'],)](x, n, BLOCK=32)"),
+        ("grid = lambda m: (n // m['BLOCK'],)\nk[grid](x, n, BLOCK=64)",
+         "grid = lambda m: (n // m['BLOCK'],)\nk[grid](x, n, BLOCK=32)"),
+        # Who changes the tile here computes half of the result.
+        ("grid = (n // 64,)\nk[grid](x, n, BLOCK=64)", None),
+        ("k[(n // 64,)](x, n, BLOCK=64)", None),
+    ],
+)  # fmt: skip
+def test_another_tile_has_another_grid(call: str, edited: str | None) -> None:
+    launch = Launch(Kernel("k", source=TILED), constants=(("BLOCK", "64"),), grid=(8, 1, 1))
+    edits = source_edits(call, "k", (FixChange("constant", "BLOCK", 32),), launch)
+    assert (with_edits(call, edits) if edits else None) == edited

@@ -45,19 +45,19 @@ OF_ONE_AXIS = capture(GROUPED, (32 * 16, 1, 1), BM=32, BN=32, OTHER=64)
 
 
 def test_the_grid_follows_the_tiles_that_the_kernel_multiplies_its_program_ids_by() -> None:
-    assert grid_with(OF_AXES, {"BM": "64"}) == (16, 16, 1)
-    assert grid_with(OF_AXES, {"BN": "128", "BK": "64"}) == (32, 4, 1)
+    assert grid_with(OF_AXES.launch, {"BM": "64"}) == (16, 16, 1)
+    assert grid_with(OF_AXES.launch, {"BN": "128", "BK": "64"}) == (32, 4, 1)
 
 
 def test_the_grid_of_one_axis_is_the_product_of_its_rounded_quotients() -> None:
-    assert grid_with(OF_ONE_AXIS, {"BM": "128"}) == (8 * 16, 1, 1)
-    assert grid_with(OF_ONE_AXIS, {"BM": "128", "BN": "64"}) == (8 * 8, 1, 1)
-    assert grid_with(replace(OF_ONE_AXIS, launch=replace(OF_ONE_AXIS.launch, grid=(7, 1, 1))), {"BM": "64"}) is None
+    assert grid_with(OF_ONE_AXIS.launch, {"BM": "128"}) == (8 * 16, 1, 1)
+    assert grid_with(OF_ONE_AXIS.launch, {"BM": "128", "BN": "64"}) == (8 * 8, 1, 1)
+    assert grid_with(replace(OF_ONE_AXIS.launch, grid=(7, 1, 1)), {"BM": "64"}) is None
 
 
 @pytest.mark.parametrize("constants", [{"OTHER": "128"}, {"GROUP": "4"}])
 def test_the_grid_of_a_constant_that_is_no_tile_is_not_known(constants: dict[str, str]) -> None:
-    assert grid_with(OF_ONE_AXIS, constants) is None
+    assert grid_with(OF_ONE_AXIS.launch, constants) is None
 
 
 def searched(most: int, *, with_tiles: bool = True) -> tuple[Searched, list[Changes]]:
