@@ -34,9 +34,11 @@ from irscope.record.variants.pool import VariantPool, own_request
 from irscope.record.variants.reproduced import checked_program
 from irscope.render.reproduction.program import render_reproduction
 from irscope.render.text.searches import reduced_file, reduction_markdown
+from irscope.render.text.verdict import render_meaning
 from irscope.store.file import load, save
 from irscope.verify.meaning import LOWERING, verify_passes
 from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
+from irscope.verify.verdict import KERNEL
 
 OWN_KERNELS = Path(__file__).with_name("hunted.py")
 TARGETS = ("cuda:75", "cuda:80", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942", "hip:gfx950", "hip:gfx1201")
@@ -190,7 +192,7 @@ def suspects(capture: Capture, executes: bool = True) -> Iterator[Suspect]:
         yield Suspect("changed", meaning.culprit.label.partition("#")[0], capture.name)
     safety = verify_launch(capture, elements=QUICK_ELEMENTS)
     for violation in safety.violations:
-        if violation.made_by != "the kernel":
+        if violation.made_by != KERNEL:
             yield Suspect("wrong", violation.made_by.partition("#")[0], f"{violation.code} {capture.name}")
 
 
@@ -277,11 +279,9 @@ class Hunt:
 def reduced_issue(capture: Capture, key: tuple[str, str, str], versions: dict[str, list[str]], interpreter: str) -> str:
     """A text for an issue: the reduced IR, how it was found, and what Triton alone says of it."""
     if key[0] == "wrong" or key[1] == LOWERING:
-        found = [
-            one for one in verify_launch(capture, elements=QUICK_ELEMENTS).violations if one.made_by != "the kernel"
-        ]
-        evidence = "\n".join(line for one in found[:1] for line in (f"{one.code} {one.detail}", *one.evidence))
-        return f"### {capture.name}: {key[2]} by {key[1]}\n\n{_versions(versions)}\n\n```\n{evidence}\n```\n"
+        return (
+            f"### {capture.name}: {key[2]} by {key[1]}\n\n{_versions(versions)}\n\n```\n{_evidence(capture, key)}```\n"
+        )
     kept_of: KeptOf
     snapshot: PassSnapshot | None = None
     if key[0] == "fails":
@@ -303,6 +303,15 @@ def reduced_issue(capture: Capture, key: tuple[str, str, str], versions: dict[st
             ),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _evidence(capture: Capture, key: tuple[str, str, str]) -> str:
+    """What `irscope verify` says of a fault whose IR is not reduced."""
+    if key[1] == LOWERING:
+        return render_meaning(verify_passes(capture, programs=_PROGRAMS))
+    violations = verify_launch(capture, elements=QUICK_ELEMENTS).violations
+    made = next(one for one in violations if one.made_by != KERNEL)
+    return "".join(f"{line}\n" for line in (f"{made.code} {made.detail}", *made.evidence))
 
 
 def _versions(versions: dict[str, list[str]]) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -234,37 +235,19 @@ def changes_ptx(capture: Capture, wrong: Capture) -> bool:
 def plant_in_ptx(captures: list[Path], count: int, seed: int) -> Counter[str]:
     """Plant faults of the lowering, and print those that are not reported."""
     chosen = random.Random(seed)
-    results: Counter[str] = Counter()
-    of_kind: Counter[str] = Counter()
     streams = {path: planted_in_ptx(capture, chosen) for path in captures if (capture := load(path)).has_compiled}
-    tries = 0
-    while sum(of_kind.values()) < count and streams and tries < 20 * count:
-        tries += 1
-        path = chosen.choice(sorted(streams))
-        step = next(streams[path], None)
-        if step is None:
-            del streams[path]
-            continue
+
+    def judge(path: Path, step: tuple[Mutation, Capture]) -> str:
         mutation, wrong = step
-        if of_kind[mutation.name] > count // 12:
-            continue
-        try:
-            if not changes_ptx(load(path), wrong):
-                results["no miscompile"] += 1
-                continue
-        except (NotRun, WrongProgram, UsageError) as error:
-            results["not run"] += 1
-            print(f"  not run: {path.stem}: {mutation.name}: {str(error)[:120]}", flush=True)
-            continue
-        of_kind[mutation.name] += 1
+        if not changes_ptx(load(path), wrong):
+            return ""
         found = verify_lowering(wrong)
-        answer = found.answer
-        results["reported" if answer == "changed" else f"missed ({answer})"] += 1
-        if answer != "changed":
-            print(f"  {answer}: {path.stem}: {mutation.name}: {found.detail[:200]}", flush=True)
-    for name, number in sorted(of_kind.items()):
-        print(f"  {number:3} {name}")
-    return results
+        if found.answer == "changed":
+            return "reported"
+        print(f"  {found.answer}: {path.stem}: {mutation.name}: {found.detail[:200]}", flush=True)
+        return f"missed ({found.answer})"
+
+    return _judged(streams, judge, count, chosen)
 
 
 def is_effective(capture: Capture, before: str, after: str) -> bool:
@@ -294,9 +277,34 @@ def _drawn(capture: Capture, seed: int) -> Inputs:
 def plant(captures: list[Path], count: int, seed: int) -> Counter[str]:
     """Plant miscompiles, and print those that are not blamed on their pass."""
     chosen = random.Random(seed)
+
+    def judge(path: Path, step: tuple[Mutation, PassSnapshot, Capture, str, str]) -> str:
+        mutation, snapshot, wrong, before, after = step
+        if not is_effective(wrong, before, after):
+            return ""
+        verdict = verify_passes(wrong)
+        outcome = _outcome(verdict, snapshot)
+        if outcome != "blamed":
+            print(f"  {outcome}: {path.stem} {snapshot.label}: {mutation.name}", flush=True)
+            for row in verdict.rows[-1:]:
+                print(f"    {row.label} {row.answer} {row.detail[:200]}", flush=True)
+        return outcome
+
+    return _judged({path: planted(load(path), chosen) for path in captures}, judge, count, chosen)
+
+
+_Step = TypeVar("_Step", bound=tuple[Any, ...])
+
+
+def _judged(
+    streams: dict[Path, Iterator[_Step]], judge: Callable[[Path, _Step], str], count: int, chosen: random.Random
+) -> Counter[str]:
+    """Plant so many faults, of each mutation a twelfth at most, and count how each was judged.
+
+    `judge`: of a fault, which begins with its mutation; empty where it changes no result.
+    """
     results: Counter[str] = Counter()
     of_kind: Counter[str] = Counter()
-    streams = {path: planted(load(path), chosen) for path in captures}
     tries = 0
     while sum(of_kind.values()) < count and streams and tries < 20 * count:
         tries += 1
@@ -305,25 +313,18 @@ def plant(captures: list[Path], count: int, seed: int) -> Counter[str]:
         if step is None:
             del streams[path]
             continue
-        mutation, snapshot, wrong, before, after = step
+        mutation: Mutation = step[0]
         if of_kind[mutation.name] > count // 12:
             continue
         try:
-            if not is_effective(wrong, before, after):
-                results["no miscompile"] += 1
-                continue
-        except (NotRun, UsageError) as error:
+            outcome = judge(path, step)
+        except (NotRun, WrongProgram, UsageError) as error:
             results["not run"] += 1
-            print(f"  not run: {path.stem} {snapshot.label}: {mutation.name}: {str(error)[:120]}", flush=True)
+            print(f"  not run: {path.stem}: {mutation.name}: {str(error)[:120]}", flush=True)
             continue
-        of_kind[mutation.name] += 1
-        verdict = verify_passes(wrong)
-        outcome = _outcome(verdict, snapshot)
-        results[outcome] += 1
-        if outcome != "blamed":
-            print(f"  {outcome}: {path.stem} {snapshot.label}: {mutation.name}", flush=True)
-            for row in verdict.rows[-1:]:
-                print(f"    {row.label} {row.answer} {row.detail[:200]}", flush=True)
+        results[outcome or "no miscompile"] += 1
+        if outcome:
+            of_kind[mutation.name] += 1
     for name, number in sorted(of_kind.items()):
         print(f"  {number:3} {name}")
     return results

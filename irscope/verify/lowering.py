@@ -42,18 +42,32 @@ class _LoweredRun:
     after: dict[str, Array]
     """Each tensor after the PTX."""
 
-    @property
-    def is_wrong(self) -> bool:
-        """Whether no order of sums explains the difference: of integers, of NaNs, or of a size of their own."""
+    def wrong(self) -> tuple[str, tuple[int, ...]] | None:
+        """A tensor and an element of it whose difference no order of sums explains; None if there is none.
+
+        Such are a NaN in one alone (an element that one alone stores, too), integers that inputs moved by one unit do
+        not change, and a difference of a size of its own.
+        """
+        floats = [name for name, tensor in self.before.items() if is_float(tensor.dtype)]
+        for name in floats:
+            differs = np.isnan(self.before[name]) != np.isnan(self.after[name])
+            if differs.any():
+                return name, _first(differs)
         name = self.agreement.argument
         if self.agreement.passes or name not in self.before:
-            return False
-        if self.agreement.verdict == "nan" or not is_float(self.before[name].dtype):
-            return True
-        sizes = np.abs(self.before[name].astype(np.float64))
-        largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+            return None
+        if name not in floats:
+            return name, _first(self.before[name] != self.after[name])
+        before, after = (side[name].astype(np.float64) for side in (self.before, self.after))
+        largest = float(np.max(np.abs(before), initial=0.0, where=np.isfinite(before)))
         order = max(_ORDER, _ORDER_ULPS * 2.0 ** -float_bits(self.before[name].dtype))
-        return (self.agreement.max_abs_error or 0.0) > order * largest
+        with np.errstate(invalid="ignore"):
+            apart = np.isfinite(before) & np.isfinite(after) & (np.abs(after - before) > order * largest)
+        return (name, _first(apart)) if apart.any() else None
+
+
+def _first(marked: Array) -> tuple[int, ...]:
+    return tuple(int(one[0]) for one in np.nonzero(marked))
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> _LoweredRun:

@@ -354,10 +354,8 @@ class _Comparison:
                 run = lowered_run(self._capture, partial(self._varied, 0, 0), program)
             except (NotRun, WrongProgram) as error:
                 return PassMeaning(LOWERING, "not decided", str(error), arithmetic="")
-            if run.is_wrong:
-                tensor = run.agreement.argument
-                differs = run.before[tensor] != run.after[tensor]
-                element = tuple(int(one[0]) for one in np.nonzero(differs))
+            if (place := run.wrong()) is not None:
+                tensor, element = place
                 x, y, _ = self._grids[0]
                 shown = Difference(
                     (program % x, program // x % y, program // (x * y)), tensor, element,
