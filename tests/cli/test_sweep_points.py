@@ -10,7 +10,7 @@ import pytest
 
 from irscope.cli.sweep import points_of, with_constants
 from irscope.errors import IrscopeError, PlanError, TargetError, UsageError
-from irscope.model.trial import Point
+from irscope.model.trial import Point, combinations
 from irscope.store.file import load
 from tests.cli.product import ROOT
 
@@ -25,6 +25,14 @@ def test_all_with_all(tmp_path: Path) -> None:
     names = {one.name for one in found}
     assert {"", "num_warps=8", "num_warps=16 num_stages=4 target=cuda:100 plan=-combine"} <= names
     assert points_of([]) == (Point(),)
+
+
+def test_axes_as_python_gives_them() -> None:
+    found = combinations({"triton": ["python3"], "target": ["h100"], "num_warps": [8]})
+    assert len(found) == 8
+    assert found[-1] == Point(target="cuda:90", interpreter="python3", options=(("num_warps", 8),))
+    with pytest.raises(PlanError, match="must begin with"):
+        combinations({"plan": ["coalesce"]})
 
 
 def test_another_interpreter(tmp_path: Path) -> None:
