@@ -329,7 +329,12 @@ def _started(
         raise RecordingError(f"the interpreter {command[0]!r} cannot be started: {error.strerror}.") from error
 
 
-TRITON = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
+TRITON = (
+    "triton.backends",
+    "triton.compiler.code_generator",
+    "irscope.record.programs.worker",
+    "irscope.record.virtual.gpu",
+)
 """What every process that records or compiles imports."""
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
 """The same of a script that imports torch."""
