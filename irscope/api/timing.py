@@ -23,6 +23,7 @@ from irscope.record.variants.completing import warned, with_layouts, with_sass
 from irscope.store.baseline import load_ceilings
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
+from irscope.timing.walk import NotFollowed
 
 _MOST_DIGITS = 18
 _MOST_PROGRAMS = (1 << 31) - 1
@@ -91,8 +92,9 @@ def predict(
 ) -> Prediction:
     """Predict the time of a launch.
 
-    On CUDA the SASS of a CTA is walked and one multiprocessor simulated. Where there is no SASS (AMD, no nvdisasm) the
-    prediction comes from the bytes and the arithmetic of the TTGIR, with a wider interval.
+    On CUDA the SASS of a CTA is walked and one multiprocessor simulated. Where there is no SASS (AMD, no nvdisasm), or
+    it jumps to where nothing tells, the prediction comes from the bytes and the arithmetic of the TTGIR, with a wider
+    interval.
 
     Args:
         capture: a launch.
@@ -114,8 +116,12 @@ def predict(
     if capture.target.backend == "cuda":
         full = with_sass(capture, tell=warned)
         if "sass" in full.stages:
-            return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
-    return _analytic(capture, part)
+            try:
+                return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
+            except NotFollowed as error:
+                return _analytic(capture, part, f"its SASS was not followed: {error}")
+    why = "no SASS" if capture.target.backend == "cuda" else f"the machine code of {capture.target} is not modelled"
+    return _analytic(capture, part, f"{why}:")
 
 
 def _calibrated_clock(target: Target, part: str | None) -> Clock:
@@ -182,15 +188,14 @@ def _measured_part(capture: Capture) -> str | None:
     return None
 
 
-def _analytic(stated: Capture, part: str | None) -> Prediction:
+def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
     clock = _calibrated_clock(stated.target, part)
     if stated.launch.grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     roofline = counted_roofline(stated, None)
     units = {str(one.unit): one.time_s[0] for one in roofline.units if one.time_s is not None}
     held = occupancy_of(stated)
-    why = "no SASS" if stated.target.backend == "cuda" else f"the machine code of {stated.target} is not modelled"
-    notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
+    notes = (f"{why} predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
         stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,

@@ -143,8 +143,13 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
 
 def occupancy_of(capture: Capture) -> Occupancy | None:
     """The theoretical occupancy of a capture's kernel; None if it is not known."""
-    warps = _compiled_with(capture, "num_warps")
+    warps = warps_of(capture)
     return None if warps is None else occupancy(capture.resources, capture.target, warps)
+
+
+def warps_of(capture: Capture) -> int | None:
+    """The warps of a CTA, those that warp specialisation adds included; None if they are not known."""
+    return _compiled_with(capture, "num_warps")
 
 
 def _compiled_with(capture: Capture, option: str) -> int | None:

@@ -215,7 +215,7 @@ def _is_named(item: DescribedLayout, asked: str) -> bool:
     if shape and shape.replace("×", "x") != "x".join(map(str, item.shape)):
         return False
     alias = item.row.alias
-    same = {alias, alias.removeprefix("#"), item.encoding.text, item.encoding.kind, item.encoding.title}
+    same = {item.name, alias, alias.removeprefix("#"), item.encoding.text, item.encoding.kind, item.encoding.title}
     return " ".join(name.split()) in same
 
 

@@ -207,13 +207,18 @@ class Canvas:
     def label(
         self, x: float, y: float, text: str, look: str, *, anchor: _Anchor = "start", size: float = LEAST
     ) -> None:
-        """Write a line of text on the nearest line downwards where it meets no other label."""
+        """Write a line of text over what is drawn, on the nearest line downwards that is free (`keep_clear`)."""
         wide = width_of(text, size)
         area = Rect(x - wide if anchor == "end" else x, y - size, wide, size + 3)
         while any(area.meets(other) for other in self._labels):
             area = area._replace(top=area.top + 2)
         self._labels.append(area)
+        self.rect(area, "on")
         self.text(x, area.top + size, text, look=look, size=size, anchor=anchor)
+
+    def keep_clear(self, area: Rect) -> None:
+        """Let no label stand in an area, as none stands on another one."""
+        self._labels.append(area)
 
     def rect(self, area: Rect, look: str, *, radius: float = 0.0, tip: str = "") -> None:
         """Draw a rectangle; `tip`: what a pointer shows of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import atan2, ceil, cos, degrees, floor, inf, log10, radians, sin
 from typing import Any
 
@@ -15,7 +16,7 @@ from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork,
 from irscope.errors import UsageError
 from irscope.memory.access import MOST, SECTOR_BYTES
 from irscope.model.plain import picked
-from irscope.render.canvas import Canvas, theme_named, width_of
+from irscope.render.canvas import Canvas, Rect, theme_named, width_of
 from irscope.render.text.bench import rate_text
 from irscope.render.text.tables import bytes_text, duration_text, table
 
@@ -288,10 +289,11 @@ def roofline_svg(roofline: Roofline, theme: str | None = None) -> str:
     canvas.text(28, 74, floor_line(roofline), look="m", size=_SIZE)
     _grid(canvas, axes)
     _memory(canvas, axes, roofline, drawn, bandwidth)
-    for number, one in enumerate(drawn):
-        _roof(canvas, axes, one, number % _COLORS, bandwidth)
-    for number, one in enumerate(drawn):
-        _point(canvas, axes, roofline, one, number % _COLORS)
+    # Labels last, where no line is.
+    labels = [_roof(canvas, axes, one, number % _COLORS, bandwidth) for number, one in enumerate(drawn)]
+    labels += [_point(canvas, axes, roofline, one, number % _COLORS) for number, one in enumerate(drawn)]
+    for label in labels:
+        label()
     return canvas.svg(headline(roofline), ground="on")
 
 
@@ -343,21 +345,24 @@ def _ends(axes: _Axes, bandwidth: float, highest: float) -> tuple[tuple[float, f
     return axes.at(first, first * bandwidth), axes.at(highest / bandwidth, highest)
 
 
-def _roof(canvas: Canvas, axes: _Axes, one: UnitWork, color: int, bandwidth: float) -> None:
+def _roof(canvas: Canvas, axes: _Axes, one: UnitWork, color: int, bandwidth: float) -> Callable[[], None]:
+    """Draw the peak of a unit; returns what writes its label."""
     for rate, style in ((one.rate, ""), (one.measured_rate, " measured")):
         if rate:
             (x1, y), (x2, _) = axes.at(rate / bandwidth, rate), axes.at(10.0 ** axes.x[1], rate)
             canvas.line(x1, y, x2, y, f"roof c{color}{style}")
+            canvas.keep_clear(Rect(x1, y - 1, x2 - x1, 2))
     text = f"{one.unit} {rate_text(one.rate or 0, 'FLOP/s')}, from {(one.rate or 0) / bandwidth:.3g} FLOP/byte on"
     x, y = axes.at(10.0 ** axes.x[1], one.rate or 0)
-    canvas.label(x - 6, y - 6, text, f"k{color}", anchor="end", size=_SIZE)
+    return partial(canvas.label, x - 6, y - 6, text, f"k{color}", anchor="end", size=_SIZE)
 
 
-def _point(canvas: Canvas, axes: _Axes, roofline: Roofline, one: UnitWork, color: int) -> None:
+def _point(canvas: Canvas, axes: _Axes, roofline: Roofline, one: UnitWork, color: int) -> Callable[[], None]:
+    """Draw where a unit is; returns what writes its label."""
     low, high = roofline.intensity(one)
     reached = _reached(roofline, one)
     if not reached:
-        return
+        return lambda: None
     (x1, y), (x2, _) = axes.at(low, reached), axes.at(high, reached)
     _, bottom = axes.at(low, 0)
     share = f", {duration_text(one.time_s[0])} alone" if one.time_s is not None else ""
@@ -366,9 +371,9 @@ def _point(canvas: Canvas, axes: _Axes, roofline: Roofline, one: UnitWork, color
     left = x2 + 10 if x2 + 10 + wide < _WIDTH - _RIGHT else x1 - 10 - wide
     canvas.line(x1, y, x1, bottom, f"drop c{color}")
     canvas.disc(x1, y, 5.5, f"k{color}", tip=text)
-    canvas.label(left, y + 4, text, f"k{color}", size=_SIZE)
     if x2 - x1 > 1:
         canvas.line(x1, y, x2, y, f"roof c{color}")
+    return partial(canvas.label, left, y + 15, text, f"k{color}", size=_SIZE)
 
 
 def _decade(value: float) -> float:

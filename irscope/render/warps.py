@@ -343,8 +343,8 @@ class _Picture:
         x = 24.0
         items = (
             ("square", "buffer: written, read"),
-            ("full", "barrier: its waits need data"),
-            ("empty", "barrier: its waits need a free slot, at first they pass"),
+            ("full", "barrier: waits need data"),
+            ("empty", "barrier: waits need a free slot, the first pass"),
             ("off", "from before, or to the next iteration"),
         )
         barriers = self._barriers()

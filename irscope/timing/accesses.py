@@ -125,7 +125,7 @@ class CtaWatch:
         kind = KINDS[base]
         active = _active(item, state, lanes)
         if kind == "barrier":
-            return _named_barrier(item)
+            return _named_barrier(item) if active is None or active.any() else None
         if kind == "phase":
             return _phase(item, state, active)
         if active is not None and not active.any():

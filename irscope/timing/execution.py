@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.clocks import Clock
-from irscope.device.occupancy import occupancy, occupancy_of
+from irscope.device.occupancy import occupancy, occupancy_of, warps_of
 from irscope.errors import UsageError
 from irscope.ir.asm.sass import SassFunction, parse_sass
 from irscope.ir.mlir.model import MlirModule
@@ -238,11 +238,8 @@ class _Launch:
 
     def __init__(self, capture: Capture, grid: tuple[int, int, int]) -> None:
         self.grid = grid
-        self.warps = int(capture.launch.option("num_warps", 4) or 4)
-        # A warp-specialised kernel has more warps than its option says.
+        self.warps = warps_of(capture) or 4
         module = parse_mlir(capture.texts.get("ttgir", ""))
-        if isinstance(total := module.option("total-num-warps"), int) and total > 0:
-            self.warps = total
         self.shared_bytes = capture.resources.shared_bytes or 0
         self.stack_bytes = capture.resources.stack_bytes or 0
         major = int(str(capture.target.arch)) // 10

@@ -348,17 +348,39 @@ def _shared(item: Instruction) -> Step:
     active = predicate(item.predicate) if item.predicate else None
 
     def run(state: State) -> None:
-        shared = state.shared
-        where = address.value(state) if address is not None and shared is not None else None
+        shared, workers = state.shared, state.workers
+        is_followed = shared is not None or workers is not None
+        where = address.value(state) if address is not None and is_followed else None
         if is_store:
+            values: list[Value] = [ZERO if name == "RZ" else state.registers.get(name) for name in names]
+            if workers is not None and is_whole:
+                workers.store(where, values)
             if shared is not None:
-                values: list[Value] = [ZERO if name == "RZ" else state.registers.get(name) for name in names]
                 origins = frozenset().union(*(state.data.get(name, frozenset()) for name in names))
                 mask = active(state) if active is not None else None
                 shared.store(where, values if is_whole else [None for _ in names], mask, origins)
             return
         for number, name in enumerate(names):
-            put(state, name, shared.load(where, number) if shared is not None and is_whole else None)
+            value = shared.load(where, number) if shared is not None and is_whole else None
+            if workers is not None and value is None and where is not None and is_whole:
+                value = workers.load(where + 4 * number, state.turn)
+            put(state, name, value)
+        if workers is not None and ".U8" in item.opcode:
+            told = workers.partitions(where, state.turn + 1)
+            if told is not None:
+                state.turn, state.partition = state.turn + 1, told
+                put(state, register, told)
+
+    return run
+
+
+def _granted(item: Instruction) -> Step:
+    """A request for registers or for tensor memory, which is granted at once."""
+    names = item.writes
+
+    def run(state: State) -> None:
+        for name in names:
+            put(state, name, TRUE if is_predicate(name) else ZERO)
 
     return run
 
@@ -387,6 +409,7 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("VOTE", "VOTEU"), _voted),
     **dict.fromkeys(("P2R", "R2P"), _packed_predicates),
     **dict.fromkeys(("STL", "LDL"), _spilled),
+    **dict.fromkeys(("USETMAXREG", "UTCATOMSWS"), _granted),
 }
 
 

@@ -124,7 +124,8 @@ def predict_with(
         clock: its constants, where they are others than the table's.
         what_if: whether to answer what coalescing, conflicts and more warps are worth.
 
-    Raises UsageError for a part that is not known, and where a size or the grid is not.
+    Raises UsageError for a part that is not known, and where a size or the grid is not; NotFollowed where the control
+    flow is not.
     """
     model = Model(capture, part=part, clock=clock)
     return _prediction(model, what_if)

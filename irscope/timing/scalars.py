@@ -22,7 +22,7 @@ from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
     "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step",
-    "Value", "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
+    "Value", "WordsForWorkers", "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -116,6 +116,44 @@ class SharedWords:
         return self.words[places] if self.is_known[places].all() else None
 
 
+class WordsForWorkers:
+    """What the first warps of a warp-specialised kernel store at places that all of them share: which partition each
+    worker warp runs next, a byte for each, and the values that the partitions take from the code around them.
+
+    The first warps are walked before the workers, so a load has the store whose turn it is.
+    """
+
+    def __init__(self) -> None:
+        self._stored: dict[int, list[Value]] = {}
+        """Address of a word → what was stored there, one after another."""
+
+    def store(self, address: Value, values: Sequence[Value]) -> None:
+        if address is None or address.size != 1:
+            return
+        for number, value in enumerate(values):
+            shared = value if value is not None and value.size == 1 else None
+            self._stored.setdefault(int(address.flat[0]) + 4 * number, []).append(shared)
+
+    def load(self, address: Value, turn: int) -> Value:
+        """A word, of the store whose turn it is or the last one."""
+        if address is None or address.size != 1 or not (stored := self._stored.get(int(address.flat[0]))):
+            return None
+        return stored[min(turn, len(stored)) - 1]
+
+    def partitions(self, address: Value, turn: int) -> Value:
+        """The bytes at the addresses of some warps; None if one of them is not known."""
+        if address is None or address.shape[1] != 1:
+            return None
+        found: list[int] = []
+        for place in map(int, address[:, 0]):
+            stored = self._stored.get(place & ~3, [])
+            word = stored[turn - 1] if turn <= len(stored) else None
+            if word is None:
+                return None
+            found.append(int(word.flat[0]) >> 8 * (place & 3) & 255)
+        return np.array(found, np.int64)[:, None]
+
+
 @dataclass(slots=True)
 class State:
     """The registers of some warps that take the same way, and what they are launched with."""
@@ -132,6 +170,12 @@ class State:
     """Register that holds what a load gave, or what was computed of it → the offsets of these loads."""
     shared: SharedWords | None = None
     """Where addresses go through shared memory."""
+    workers: WordsForWorkers | None = None
+    """In a warp-specialised kernel."""
+    turn: int = 0
+    """How often these warps have been told what to run."""
+    partition: Value = None
+    """What they were told last."""
 
 
 Step = Callable[[State], None]

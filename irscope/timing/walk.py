@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.program import Program
-from irscope.timing.scalars import Registers, State, predicate
+from irscope.timing.scalars import Registers, State, WordsForWorkers, predicate
 
-__all__ = ["Observed", "Skip", "Walked", "walk"]
+__all__ = ["NotFollowed", "Observed", "Skip", "Walked", "walk"]
 
 Array = NDArray[Any]
 
@@ -33,6 +34,10 @@ _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
 _UNKNOWN_ITERATIONS = 8
 """Iterations of a loop whose end depends on data."""
+
+
+class NotFollowed(UsageError):
+    """The control flow of a kernel depends on what is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,8 @@ def walk(
         stages: of pipelined loops: as many iterations are in flight, and buffers go round.
         passed: called with the sectors that skipped iterations load.
     """
+    if program.is_specialized:
+        state.workers = WordsForWorkers()
     groups = [_Group(program, state, observe, stages, np.arange(state.rows), passed)]
     done: list[Walked] = []
     while groups:
@@ -179,6 +186,8 @@ class _Group:
                     self._follow_data(at)
                 self.at = at + 1
             if len(trace) > _MOST_STEPS:
+                if program.is_specialized:
+                    raise NotFollowed("which partitions its warps run is not known.")
                 self.is_cut = True
                 state.assumed.notes.add("only the first part of the kernel's control flow was followed")
                 break
@@ -190,11 +199,15 @@ class _Group:
         conditions = [one for one in (item.predicate, *(item.operands[:-1] if base == "BRA" else ())) if one]
         conditions = [one for one in conditions if one.lstrip("@!").startswith(("P", "UP"))]
         target = program.targets.get(at, at + 1)
-        if base in ("CALL", "BRX", "JMP", "RET"):
-            if base != "CALL":
-                self.is_cut = True
-                return None
+        if base == "CALL":
             return at + 1
+        if base in ("BRX", "JMP", "RET"):
+            if (table := program.tables.get(at)) and (chosen := self.state.partition) is not None:
+                return self._dispatch(at, table, chosen)
+            if base != "RET":
+                raise NotFollowed(f"{self.program.code[at].text}: where it goes on is not known.")
+            self.is_cut = True
+            return None
         taken: Array | None = np.ones((1, 1), np.bool_)
         for one in conditions:
             value = predicate(one)(self.state) if one.lstrip("@!") not in self.state.data else None
@@ -298,21 +311,39 @@ class _Group:
             self._skip(target, visits)
         return target
 
+    def _dispatch(self, at: int, table: Sequence[int], chosen: Array) -> int | list[_Group]:
+        """Where each warp goes by the partition that it was told."""
+        chosen = np.broadcast_to(chosen[:, 0], (self.state.rows,))
+        numbers = sorted({min(int(one), len(table) - 1) for one in chosen})
+        if len(numbers) == 1:
+            return self._went(at, table[numbers[0]])
+        groups: list[_Group] = []
+        for number in numbers:
+            group = self._of(np.flatnonzero(chosen == number))
+            group.at = group._went(at, table[number])
+            groups.append(group)
+        return groups
+
+    def _of(self, chosen: Array) -> _Group:
+        """Some of the warps, as far as they have come."""
+        group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen], self.passed)
+        group.trace = list(self.trace)
+        group.counts = dict(self.counts)
+        group.iterated = dict(self.iterated)
+        group.bounds, group.begun = dict(self.bounds), dict(self.begun)
+        group.visits = {
+            head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
+            for head, visits in self.visits.items()
+        }
+        group.active = [(until, self._chosen(lanes, chosen)) for until, lanes in self.active]
+        return group
+
     def _split(self, goes: Array, taken: Array, at: int, end: bool) -> list[_Group]:
         goes = np.broadcast_to(goes, (self.state.rows,))
         groups: list[_Group] = []
         for side in (True, False):
             chosen = np.flatnonzero(goes == side)
-            group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen], self.passed)
-            group.trace = list(self.trace)
-            group.counts = dict(self.counts)
-            group.iterated = dict(self.iterated)
-            group.bounds, group.begun = dict(self.bounds), dict(self.begun)
-            group.visits = {
-                head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
-                for head, visits in self.visits.items()
-            }
-            group.active = [(until, self._chosen(lanes, chosen)) for until, lanes in self.active]
+            group = self._of(chosen)
             if end:
                 group.at = len(self.program.code) if side else at + 1
             else:
@@ -328,9 +359,11 @@ class _Group:
         state = self.state
         special = {name: self._chosen(value, chosen) for name, value in state.special.items()}
         registers = self._registers(state.registers, chosen)
+        told = None if state.partition is None else self._chosen(state.partition, chosen)
         return State(
-            len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data), state.shared
-        )
+            len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data),
+            state.shared, state.workers, state.turn, told,
+        )  # fmt: skip
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:
         return {name: value if value is None else self._chosen(value, chosen) for name, value in registers.items()}

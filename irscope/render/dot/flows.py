@@ -210,9 +210,9 @@ def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> 
     seen = {row.part for found in rows for row in found}
     colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)
     flows = list(flows)
-    meant = ["black arrow: jumps, where the condition holds"]
+    meant = ["strong arrow: jumps, where the condition holds"]
     if any(jump.kind == "falls" for flow in flows for jump in flow.jumps):
-        meant.append("grey: falls through")
+        meant.append("faint arrow: falls through")
     if any(jump.back for flow in flows for jump in flow.jumps):
         meant.append("blue: the next iteration of a loop")
     if "dot" in seen:
@@ -397,7 +397,7 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     changed = sum(1 for effect in effects if effect.snapshot.changed)
     total = milliseconds(sum(effect.snapshot.duration_us or 0 for effect in effects))
     counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
-    summary = f"{counts}; grey boxes hold passes that changed nothing"
+    summary = f"{counts}; faint boxes hold passes that changed nothing"
     graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
     stages = list(dict.fromkeys(effect.stage_title for effect in effects))
     heads: list[str] = []

@@ -282,8 +282,11 @@ class _Panel:
             area = self._area(one)
             forms = (f"{number} {owner_text(one)}", str(number)) if area.height >= LEAST else ()
             text = next((form for form in forms if width_of(form, LEAST) + 8 <= area.width), "")
-            y = area.top + area.height / 2 + 4
-            self.canvas.text(area.left + 4, y, text, look=f"x{(number - 1) % TILES}", size=LEAST)
+            x, y = area.left + 4, area.top + area.height / 2 + 4
+            after = self._peak_x + 6
+            if x <= after and self._peak_x <= x + width_of(text, LEAST) <= area.right - (after - x):
+                x = after
+            self.canvas.text(x, y, text, look=f"x{(number - 1) % TILES}", size=LEAST)
 
     def _limit(self) -> None:
         limit = self.memory.limit

@@ -44,7 +44,7 @@ _FAMILY = 34.0
 _LINE = 17.0
 _BARS = "operations added above the line, removed below; heights by square root, cut where LLVM's dialects begin"
 _KEY = (
-    "colour: a warp, or banks of shared memory · dark: elements of the first thread · blue frame: changed by this pass"
+    "colour: a warp, or banks of shared memory · marked: the first thread's elements · blue frame: changed by this pass"
 )
 
 

@@ -72,11 +72,15 @@ def poster_svg(
 
 
 def loop_svg(capture: Capture, flight: InFlight, theme: str = "light") -> str:
-    """The loop of a capture as one SVG of the poster's size; raises UsageError for a theme that is none."""
-    canvas = Canvas(theme_named(theme))
-    _head(canvas, capture)
+    """The loop of a capture as one SVG, at most as high as the poster; raises UsageError for a theme that is none."""
+    look = theme_named(theme)
     area = Rect(_EDGE, _TOP, WIDTH - 2 * _EDGE, HEIGHT - 20 - _TOP)
-    draw_loop(canvas, canvas.panel(area, *title_of(flight)), flight)
+    loop = Canvas(look)
+    height = draw_loop(loop, Canvas(look).panel(area, ""), flight) + 14 - _TOP
+    canvas = Canvas(look, height=_TOP + height + 20)
+    _head(canvas, capture)
+    canvas.panel(area._replace(height=height), *title_of(flight))
+    canvas.parts += loop.parts
     return canvas.svg(f"{capture.name} on {capture.target}: its loop")
 
 

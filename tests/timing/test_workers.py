@@ -1,0 +1,86 @@
+"""Warp-specialised kernels: each warp is walked through its own partition, in all of its iterations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from irscope.api.timing import predict
+from irscope.device.clocks import clock_of
+from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.timing.execution import execute
+from irscope.timing.walk import NotFollowed, Observed, Skip
+
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+SCRIPT = Path(__file__).with_name("specialized.py")
+SIZE, TILE, STEP = 512, 128, 64
+"""As the script has them."""
+
+
+@cache
+def recorded(target: str) -> Capture:
+    (capture,) = record_request(request_for(SCRIPT, targets=(target,), layouts=False)).captures
+    return capture
+
+
+def _executed(capture: Capture) -> list[tuple[list[int], Counter[str]]]:
+    """(warps, opcode → how often each of them executes it), of each group of warps."""
+    execution = execute(capture, clock_of(capture.target, None))
+    found: list[tuple[list[int], Counter[str]]] = []
+    for group in execution.groups:
+        counts = Counter[str]()
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if not isinstance(entry, Skip):
+                index = entry.index if isinstance(entry, Observed) else entry
+                counts[execution.program.bases[index]] += round(weight)
+        found.append((group.rows.tolist(), counts))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("target", "warps", "copies", "multiplies"),
+    [("cuda:90", 12, "UTMALDG", "HGMMA"), ("cuda:100", 8, "UTMALDG", "UTCHMMA")],
+)
+def test_each_partition_is_walked_by_its_warps(target: str, warps: int, copies: str, multiplies: str) -> None:
+    found = _executed(recorded(target))
+    assert sorted(warp for rows, _ in found for warp in rows) == list(range(warps))
+    copying = [counts for _, counts in found if counts[copies]]
+    multiplying = [rows for rows, counts in found if counts[multiplies]]
+    assert copying
+    assert multiplying
+    assert not any(counts[multiplies] for counts in copying)
+    steps, halves = SIZE // STEP, 2 if target == "cuda:90" else 1
+    # Of a step's tile of A the halves are copied apart, for two partitions that multiply.
+    assert max(counts[copies] for counts in copying) == steps * (1 + halves)
+    # An instruction multiplies 16 columns of A by as many rows of B.
+    assert {counts[multiplies] for _, counts in found if counts[multiplies]} == {steps * STEP // 16}
+
+
+def test_its_time_is_that_of_its_work() -> None:
+    capture = recorded("cuda:90")
+    prediction = predict(capture)
+    assert prediction.method == "simulated"
+    bytes_needed = 3 * SIZE * SIZE * 2
+    assert bytes_needed <= prediction.dram_bytes < 3 * bytes_needed
+    # What the tensor cores of the 16 multiprocessors that have a CTA take for it at their peak.
+    floor = 2 * TILE * TILE * SIZE / (989e12 / 132)
+    assert floor < prediction.seconds < 20 * floor
+
+
+def test_where_it_is_not_known_what_warps_run_the_work_alone_is_timed() -> None:
+    capture = recorded("cuda:100")
+    assert "BRANCH_TARGETS" in capture.text("sass")
+    sass = capture.text("sass").replace("BRANCH_TARGETS", "TARGETS")
+    artifacts = tuple(replace(one, data=sass) if one.stage == "sass" else one for one in capture.artifacts)
+    lost = replace(capture, artifacts=artifacts)
+    with pytest.raises(NotFollowed, match="BRX"):
+        execute(lost, clock_of(capture.target, None))
+    prediction = predict(lost)
+    assert any("was not followed" in note for note in prediction.notes)
+    assert prediction.seconds < 1e-4
