@@ -159,7 +159,7 @@ export class MovieTab implements Tab {
         h(
           "p",
           { class: "faint" },
-          "A colour is a warp, or banks of shared memory; dark is what the first thread holds; framed is what this pass " +
+          "A colour is a warp, or banks of shared memory; marked is what the first thread holds; framed is what this pass " +
             "changed. Above: the operations that each pass made and removed, heights by square root.",
         ),
       ),
