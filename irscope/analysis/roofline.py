@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
+from irscope.device.occupancy import warps_of
 from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
 from irscope.ir.locations.model import line_text
@@ -458,7 +459,7 @@ def _requested(accesses: list[GlobalAccess]) -> _Requested | None:
 def _spilled_bytes(capture: Capture, programs: int) -> int | None:
     """Each spill once: how often a loop makes it is not counted."""
     each = capture.resources.spilled_bytes
-    threads = int(capture.launch.option("num_warps", 4) or 4) * capture.target.warp_size
+    threads = (warps_of(capture) or 4) * capture.target.warp_size
     return None if each is None else each * threads * programs * int(capture.launch.option("num_ctas", 1) or 1)
 
 

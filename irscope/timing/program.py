@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from irscope.ir.asm.instructions import Instruction
@@ -13,8 +12,6 @@ from irscope.timing.scalars import Step, address_of
 
 __all__ = ["Program"]
 
-# BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
-_TABLE = re.compile(r"BRANCH_TARGETS ([^\s\"]+)")
 _TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
 
 
@@ -50,9 +47,10 @@ class Program:
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
         self.tables = {
-            index: [labels.get(name, index + 1) for name in table[1].split(",")]
+            index: [labels.get(name, index + 1) for name in table.partition('"')[0].split(",")]
             for index, item in enumerate(self.code)
-            if self.bases[index] == "BRX" and (table := _TABLE.search(item.text))
+            # BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
+            if self.bases[index] == "BRX" and (table := item.text.partition("BRANCH_TARGETS ")[2])
         }
         """Branch through a register → where it goes by the number that chose the register's value."""
         self.is_specialized = any(item.opcode.startswith("USETMAXREG") for item in self.code)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+from irscope.device.occupancy import warps_of
 from irscope.errors import UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.asm.instructions import Instruction
@@ -21,7 +22,7 @@ from irscope.ir.mlir.uses import read_uses, with_loops
 from irscope.memory.access import MOST, Cost, GlobalAccess, Span
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import Action, MemoryInstructions, read_machine
-from irscope.model.capture import Capture, Launch
+from irscope.model.capture import Capture
 
 _PADDING = frozenset({"NOP", "BRA"})
 
@@ -278,7 +279,7 @@ def executed_instructions(
     Args:
         operations: the TTGIR line of the operation of each line of SASS.
     """
-    grid, warps = capture.launch.grid, _warps_of(capture.launch)
+    grid, warps = capture.launch.grid, _warps_of_all(capture)
     specialized = "warp_specialize" in capture.text("ttgir")
     if grid is None or not warps or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
@@ -294,9 +295,10 @@ def executed_instructions(
     return equations.total()
 
 
-def _warps_of(launch: Launch) -> int | None:
+def _warps_of_all(capture: Capture) -> int | None:
     """The warps of all programs; None if the grid is not known."""
-    each = int(launch.option("num_warps", 4) or 4) * int(launch.option("num_ctas", 1) or 1)
+    launch = capture.launch
+    each = (warps_of(capture) or 4) * int(launch.option("num_ctas", 1) or 1)
     return None if launch.grid is None else prod(launch.grid) * each
 
 
@@ -531,7 +533,7 @@ class _Join:
 
 def _why_uncompared(capture: Capture, instructions: Sequence[MatchedInstruction]) -> str:
     launch = capture.launch
-    warps = _warps_of(launch)
+    warps = _warps_of_all(capture)
     if launch.record is None or warps is None:
         return "the capture holds no record of a launch"
     counted = instructions[0].counters.executed if instructions else None
