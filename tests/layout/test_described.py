@@ -17,7 +17,7 @@ module {
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 
 
 def test_each_is_chosen_by_the_name_that_is_listed() -> None:
