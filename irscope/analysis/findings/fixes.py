@@ -112,7 +112,8 @@ def _with_search(
         return tuple(findings)
     found = tries.search(predicted, whole, reconfigured)
     fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.helps]
-    is_fix = bool(found.changes) and found.seconds < (1 - LEAST_GAIN) * min([whole, *(one for one in fixes if one)])
+    to_beat = min([(1 - LEAST_SHARE) * whole, *((1 - LEAST_GAIN) * one for one in fixes if one)])
+    is_fix = bool(found.changes) and found.seconds < to_beat
     proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
     text = ", ".join(map(str, found.changes)) if is_fix else "another configuration"
     if is_fix and found.grid is not None and found.grid != tries.grid:
@@ -172,7 +173,7 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 def _faster(
     finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
 ) -> Finding:
-    """A finding whose fixes have predicted times; if these decide, what is not faster is no fix."""
+    """A finding whose fixes have predicted times; if these decide, what gains too little to be counted is no fix."""
 
     def with_seconds(one: Suggestion) -> Suggestion:
         proof = one.proof
@@ -182,7 +183,7 @@ def _faster(
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
             return one
-        is_faster = not decides or seconds < (1 - LEAST_GAIN) * whole
+        is_faster = not decides or seconds < (1 - LEAST_SHARE) * whole
         return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
 
     return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
