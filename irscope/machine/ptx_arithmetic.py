@@ -71,16 +71,27 @@ def _signed(values: _Integers, suffixes: list[str]) -> _Integers:
     return cut(values, suffixes[-1], wide=False)
 
 
-def _multiplied(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    if "hi" in suffixes:
-        bits = _bits(suffixes)
-        return None if bits > 32 else (_signed(parts[0], suffixes) * _signed(parts[1], suffixes)) >> bits
-    return _signed(parts[0], suffixes) * _signed(parts[1], suffixes)
+def _multiplied(suffixes: list[str], parts: list[_Integers]) -> _Integers:
+    one, two = (_signed(part, suffixes) for part in parts[:2])
+    if "hi" not in suffixes:
+        return one * two
+    bits = _bits(suffixes)
+    return one * two >> bits if bits <= 32 else _high_of_64(one, two, is_signed=suffixes[-1].startswith("s"))
 
 
-def _multiplied_and_added(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    product = _multiplied(suffixes, parts)
-    return None if product is None else product + parts[2]
+def _high_of_64(one: _Integers, two: _Integers, *, is_signed: bool) -> _Integers:
+    """The upper 64 bits of products of 64 bits, by halves."""
+    a, b = one.astype(np.uint64), two.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    crossed = (a >> half) * (b & low), (a & low) * (b >> half)
+    carried = ((a & low) * (b & low) >> half) + (crossed[0] & low) + (crossed[1] & low)
+    high = (a >> half) * (b >> half) + (crossed[0] >> half) + (crossed[1] >> half) + (carried >> half)
+    result = high.astype(np.int64)
+    return result - np.where(one < 0, two, 0) - np.where(two < 0, one, 0) if is_signed else result
+
+
+def _multiplied_and_added(suffixes: list[str], parts: list[_Integers]) -> _Integers:
+    return _multiplied(suffixes, parts) + parts[2]
 
 
 def _shifted_right(suffixes: list[str], parts: list[_Integers]) -> _Integers:
