@@ -68,7 +68,8 @@ class _Prover:
         """Ask all questions; those that the solver leaves open stay so."""
         first, second = self._all("first "), self._all("second ")
         for one in first:
-            if self.tensors[one.found.path].is_unwritten and one.operation.kind != "store":
+            is_read = one.operation.kind not in ("store", "descriptor")
+            if self.tensors[one.found.path].is_unwritten and is_read:
                 self._open(f"whether what {self._named(one)} reads of torch.empty was written")
             self._bounds(one)
         for number, one in enumerate(first):
@@ -122,7 +123,8 @@ class _Prover:
 
     def _pair(self, one: _Access, other: _Access) -> None:
         kinds = {"store" if is_of_cta(each.operation) else each.operation.kind for each in (one, other)}
-        if kinds in ({"load"}, {"atomic"}):
+        # Who makes a descriptor accesses nothing yet.
+        if kinds in ({"load"}, {"atomic"}) or "descriptor" in kinds:
             return
         stored = (self.tensors[each.found.path] for each in (one, other))
         if len({tensor.shares or tensor.path for tensor in stored}) > 1:
@@ -191,7 +193,8 @@ def prove_programs(
 
 def _element_bytes(module: MlirModule, operation: Operation) -> int:
     names = {effect.operand for effect in operation.effects if effect.space == "global"}
-    for value in (value for name in names for value in operation.operand_group(name)):
+    described = operation.results[:1] if operation.kind == "descriptor" else operation.operand_group("desc")
+    for value in (*described, *(value for name in names for value in operation.operand_group(name))):
         pointed = element_of(module.type_of(value)).element
         if pointed is not None:
             return max(pointed.bits // 8, 1)

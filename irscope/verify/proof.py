@@ -27,7 +27,7 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.verify.safety import verify_launch
-from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask
+from irscope.verify.terms import DESCRIBED, NamedTerm, Term, Terms, Unread, accesses, ask
 from irscope.verify.verdict import Violation
 
 _MOST_ELEMENTS = 1 << 30
@@ -331,7 +331,8 @@ class _Proof:
             reach = sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)], pointer.offset)
             inside = z3.And(pointer.offset >= 0, reach < self.launch.extents[pointer.path])
             return _Question(operation, f"a tile beyond {pointer.path}", z3.Not(inside))
-        access = terms.access(operation)
+        # What is accessed by a descriptor lies in what that states.
+        access = terms.access(operation) if operation.opcode not in DESCRIBED else None
         if access is None:
             return None
         outside = z3.Or(access.offset < 0, access.offset >= self.launch.extents[access.path])

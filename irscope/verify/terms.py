@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
 from irscope.ir.mlir.types import Type
+from irscope.model.launch_record import Argument
 
 Term = Any
 """An expression of z3."""
@@ -25,6 +26,16 @@ class Unread(Exception):
 class _Pointer:
     path: str
     offset: Term
+    """In elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A tensor descriptor: accesses outside of its sizes are none."""
+
+    base: _Pointer
+    sizes: tuple[Term, ...]
+    strides: tuple[Term, ...]
     """In elements."""
 
 
@@ -53,7 +64,7 @@ class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
     def __init__(
-        self, z3: Any, scalars: Mapping[str, Term], tensors: Container[str], module: MlirModule,
+        self, z3: Any, scalars: Mapping[str, Term], tensors: Mapping[str, Argument], module: MlirModule,
         grid: tuple[NamedTerm, ...], name: str = "",
     ) -> None:  # fmt: skip
         """`scalars`: the values of integer arguments; `name`: begins its symbols, where two programs are compared."""
@@ -129,6 +140,12 @@ class Terms:
             if name not in self.tensors:
                 raise Unread(f"{name} is no tensor of the launch")
             return _Pointer(name, self.z3.IntVal(0))
+        if kind.form == "descriptor":
+            stated = self.tensors.get(name)
+            if stated is None or not stated.strides:
+                raise Unread(f"the sizes of the descriptor {name} are not known")
+            sizes, strides = (tuple(map(self.z3.IntVal, each)) for each in (stated.shape, stated.strides))
+            return _Described(_Pointer(name, self.z3.IntVal(0)), sizes, strides)
         known = self.scalars.get(name)
         return known if known is not None else self.fresh(kind)
 
@@ -175,6 +192,8 @@ class Terms:
             added.append((right, sign))
             passed = left
         start = self.at(first, index)
+        if isinstance(start, _Described):
+            return start
         change = sum([sign * self.at(step, index) for step, sign in added], self.z3.IntVal(0)) * iteration
         return replace(start, offset=start.offset + change) if isinstance(start, _Pointer) else start + change
 
@@ -205,6 +224,8 @@ class Terms:
 
     def either(self, condition: Term, left: Any, right: Any) -> Any:
         """One of two values by a condition."""
+        if isinstance(left, _Described) or isinstance(right, _Described):
+            raise Unread("one of two descriptors")
         if isinstance(left, _Pointer) or isinstance(right, _Pointer):
             if isinstance(left, _Pointer) and isinstance(right, _Pointer) and left.path == right.path:
                 return _Pointer(left.path, self.z3.If(condition, left.offset, right.offset))
@@ -224,21 +245,43 @@ class Terms:
         return self.z3.BoolVal(True)
 
     def access(self, operation: Operation) -> AccessTerm | None:
-        """The address and the mask of any element of an access by pointers; None of another; raises Unread."""
+        """The address and the mask of any element of an access by pointers, or by a descriptor that is no gather or
+        scatter; of what makes a descriptor any element that this states. None of another; raises Unread.
+        """
+        z3 = self.z3
+        if operation.opcode == "make_tensor_descriptor":
+            described = self.at(operation.results[0], ())
+            index = self._elements(operation, described.sizes)
+            return self._described(described, index, z3.BoolVal(True))
+        if operation.opcode in DESCRIBED and (tile := operation.operand("desc")) is not None:
+            described, places = self.at(tile, ()), operation.operand_group("indices")
+            index = self._elements(operation, self.module.type_of(tile).shape)
+            moved = tuple(self.at(place, ()) + own for place, own in zip(places, index, strict=True))
+            within = [z3.And(one >= 0, one < size) for one, size in zip(moved, described.sizes, strict=True)]
+            return replace(self._described(described, moved, z3.And(*within)), index=index)
         names = [effect.operand for effect in operation.effects if effect.space == "global"]
         values = [value for name in dict.fromkeys(names) for value in operation.operand_group(name)]
         values = [value for value in values if element_of(self.module.type_of(value)).form == "pointer"]
         if not values:
             return None
+        index = self._elements(operation, self.module.type_of(values[0]).shape)
+        pointer = self.at(values[0], index)
+        mask = operation.operand("mask")
+        condition = z3.BoolVal(True) if mask is None else self.at(mask, index)
+        return AccessTerm(pointer.path, pointer.offset, condition, index)
+
+    def _elements(self, operation: Operation, shape: Sequence[Term | int]) -> tuple[Term, ...]:
+        """The index of any element of a tensor."""
         index: list[Term] = []
-        for place, size in enumerate(self.module.type_of(values[0]).shape):
+        for place, size in enumerate(shape):
             symbol = self.z3.Int(f"{self._name}element {place} of {operation.first_line}")
             self.facts += [symbol >= 0, symbol < size]
             index.append(symbol)
-        pointer = self.at(values[0], tuple(index))
-        mask = operation.operand("mask")
-        condition = self.z3.BoolVal(True) if mask is None else self.at(mask, tuple(index))
-        return AccessTerm(pointer.path, pointer.offset, condition, tuple(index))
+        return tuple(index)
+
+    def _described(self, described: _Described, place: tuple[Term, ...], condition: Term) -> AccessTerm:
+        steps = [one * stride for one, stride in zip(place, described.strides, strict=True)]
+        return AccessTerm(described.base.path, sum(steps, described.base.offset), condition, place)
 
     # ── arithmetic ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -299,6 +342,8 @@ def ask(z3: Any, conditions: list[Term], effort: int) -> Any:
 def element_of(kind: Type) -> Type:
     return kind.element if kind.form == "tensor" and kind.element is not None else kind
 
+
+DESCRIBED = ("descriptor_load", "descriptor_store", "descriptor_reduce")
 
 _Rule = Callable[[Terms, Operation, "tuple[Term, ...]"], Any]
 
@@ -419,6 +464,14 @@ def _range(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
     return index[0] + (start if isinstance(start, int) else 0)
 
 
+def _describe(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    (base,) = operation.operand_group("base")
+    sizes, strides = (
+        tuple(terms.at(value, ()) for value in operation.operand_group(name)) for name in ("shape", "strides")
+    )
+    return _Described(terms.at(base, ()), sizes, strides)
+
+
 def _add_pointer(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
     pointer, offset = (terms.at(value, index) for value in operation.operands)
     return replace(pointer, offset=pointer.offset + offset)
@@ -464,6 +517,7 @@ _RULES: Mapping[str, _Rule] = {
     "arith.extui": _extend, "arith.trunci": _truncate, "arith.index_cast": _same, "make_range": _range,
     "splat": _splat, "broadcast": _broadcast, "expand_dims": _expand, "trans": _transpose, "reshape": _reshape,
     "convert_layout": _same, "addptr": _add_pointer, "get_program_id": _program, "get_num_programs": _program,
+    "make_tensor_descriptor": _describe,
 }  # fmt: skip
 
 

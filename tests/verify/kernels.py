@@ -57,6 +57,13 @@ def described_too_large(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def described_tiles_overlap(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target.store([tl.program_id(0) * (BLOCK // 2), 0], source.load([tl.program_id(0) * BLOCK, 0]))
+
+
+@triton.jit
 def tiles_overlap(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * (BLOCK // 2) + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
@@ -410,6 +417,7 @@ def main() -> None:
     far_beyond[(4,)](floats(512), floats(8192), BLOCK=128)
     described[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_too_large[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
+    described_tiles_overlap[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_some_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
