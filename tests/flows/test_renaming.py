@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import cycle
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 from irscope.store.file import load
 from tests.ir.mlir.test_reader import LOOP, SCOPES
 from tests.ir.renaming import WAYS, Way, changed_capture, changed_tables, compilers_text, renamed, texts_of
+from tests.machine.recorded import recorded
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = sorted((ROOT / "tests" / "data" / "layouts").glob("*.irscope"))
@@ -39,16 +37,12 @@ def test_tables_of_captures(path: Path, way: Way) -> None:
 @pytest.mark.triton
 @pytest.mark.newest
 @pytest.mark.slow
-def test_tables_of_specialised_warps(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "irscope", "dump", str(SPECIALIZED), "-t", "cuda:100"]
-    subprocess.run(command, check=True, env=environment, capture_output=True)
-    paths = sorted(tmp_path.rglob("*.irscope"))
-    assert len(paths) == 3
+def test_tables_of_specialised_warps() -> None:
+    captures = recorded(SPECIALIZED, "cuda:100")
+    assert len(captures) == 3
     printed = compilers_text()
     assert printed is not None
-    for path, way in zip(paths, cycle(WAYS)):
-        capture = load(path)
+    for capture, way in zip(captures, cycle(WAYS)):
         assert "ttg.warp_specialize" in capture.text("ttgir")
         assert changed_capture(capture, way) == []
         text = capture.text("ttgir")

@@ -41,7 +41,7 @@ def _priced(variant: Variant, run: Run) -> tuple[Timed, tuple[Finding, ...]]:
     return time, priced(studied, findings_of(studied), time)
 
 
-@pytest.mark.parametrize("case", sampled(COSTS, 3, name=lambda case: case.name))
+@pytest.mark.parametrize("case", sampled(COSTS, 6, name=lambda case: case.name))
 def test_a_planted_fault_costs_time_and_its_twin_has_none(case: Case, run: Run) -> None:
     time, found = _priced(case.planted, run)
     mine = [one for one in found if one.code == case.code]
