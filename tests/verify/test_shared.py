@@ -126,7 +126,7 @@ def test_one_missing_line_is_found_or_harmless(kernel: str, target: str, fault: 
 
 
 def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
-    for target in ("cuda:80", "cuda:100"):
+    for target in ("cuda:90", "cuda:100"):
         wrong, right = (captures(target)[f"barrier_of_{name}"] for name in ("half_a_warp", "one_warp"))
         (violation,) = verify_launch(wrong).violations
         assert (violation.kind, violation.code) == ("divergent-barrier", "IRS910")
@@ -135,14 +135,14 @@ def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
 
 
 def test_a_buffer_behind_the_allocated_ones_is_out_of_bounds() -> None:
-    (violation,) = verify_launch(captures("cuda:80")["wrong_stages_of_two"]).violations[:1]
+    (violation,) = verify_launch(captures("cuda:90")["wrong_stages_of_two"]).violations[:1]
     assert (violation.code, violation.made_by) == ("IRS901", "the kernel")
     assert "of shared memory, of which the launch has 4096 bytes" in violation.detail
 
 
 def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() -> None:
     """`counted` reads and writes one tensor: its contents are known only as long as nothing was stored."""
-    capture = captures("cuda:80")["counted"]
+    capture = captures("cuda:90")["counted"]
     load = r"^\s*ld\.global\b"
     text = re.sub(
         load, r"st.global.b32 [ %rd2 + 0 ], { %r40 };\n\g<0>", capture.text("ptx"), count=1, flags=re.MULTILINE
@@ -153,7 +153,7 @@ def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() ->
 
 
 def test_a_check_shows_the_race_with_its_accesses() -> None:
-    capture = captures("cuda:80")["products"]
+    capture = captures("cuda:90")["products"]
     pattern, change, _ = FAULTS["cp.async"]
     wrong = with_code(capture, re.sub(pattern, change, capture.text("ptx"), flags=re.MULTILINE))
     assert not Safe().breaches(Subject(capture))
@@ -165,6 +165,6 @@ def test_a_check_shows_the_race_with_its_accesses() -> None:
 
 def test_too_many_instructions_are_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.verify.safety.DEFAULT_INSTRUCTIONS", 10)
-    verdict = verify_launch(captures("cuda:80")["products"])
+    verdict = verify_launch(captures("cuda:90")["products"])
     assert verdict.answer == "not decided"
     assert "more than the 10 instructions" in verdict.undecided[0]
