@@ -184,12 +184,10 @@ sys.meta_path.insert(0, Blocked())
 
 
 def test_every_viewing_module_imports_without_triton_and_torch() -> None:
-    names = [
-        f"irscope.{name}".removesuffix(".")
-        for name in MODULES
-        if not room_of(name).startswith("record") and name != "__main__"
-    ]
-    blocked("triton torch", "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names))
+    """Those that need POSIX; tests/test_viewing.py imports all others, without that too."""
+    names = [f"irscope.{name}" for name in MODULES if name.startswith("cli.mcp.server")]
+    assert names
+    blocked("triton torch", f"import {', '.join(names)}")
 
 
 def test_the_recording_parent_imports_neither() -> None:
