@@ -48,8 +48,15 @@ def environment(folder: Path, sitecustomize: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_without_triton_reading_works_and_recording_says_what_to_install(tmp_path: Path) -> None:
-    assert problems(sys.executable, environment(tmp_path, ON_MACOS), (*RECORDS, *READS[4:7])) == []
+@pytest.mark.parametrize(
+    "records",
+    [pytest.param(RECORDS[::2], id="some"), pytest.param(RECORDS[1::2], id="others", marks=pytest.mark.exhaustive)],
+)
+def test_without_triton_reading_works_and_recording_says_what_to_install(
+    tmp_path: Path, records: tuple[tuple[str, ...], ...]
+) -> None:
+    """Of a script, a capture and a layout; `make exhaustive` tries the other commands."""
+    assert problems(sys.executable, environment(tmp_path, ON_MACOS), (*records, *READS[4:7])) == []
 
 
 @pytest.mark.slow

@@ -38,11 +38,30 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
     )
 
 
+ADDED = """
+import sys
+sys.path.insert(0, {examples!r})
+import torch
+from vector_add import vector_add
+x, y = torch.randn(2, 1500).unbind()
+for side in (x, x[::3]):
+    vector_add(side.cuda(), y[: len(side)].cuda())
+"""
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A script that launches the kernel of the example on few elements, aligned and not."""
+    path = tmp_path_factory.mktemp("added") / "added.py"
+    path.write_text(ADDED.format(examples=str(ROOT / "examples")))
+    return path
+
+
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.triton
-def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
+def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run, added: Path) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    code, out, err = irscope("run", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
+    code, out, err = irscope("run", added, "-d", "cse", "--json")
     row = json.loads(out)
     assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
     assert {one["verdict"] for one in row["launches"]} == {"identical"}
@@ -51,9 +70,9 @@ def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
 
 
 @pytest.mark.triton
-def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
+def test_results_take_a_target_a_stage_and_a_pass(irscope: Run, added: Path) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    subject = ("run", ROOT / "examples" / "vector_add.py")
+    subject = ("run", added)
     code, out, _ = irscope(*subject, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
     assert (code, json.loads(out)["passes"]) == (0, True)
     code, _, err = irscope(*subject, "--cpu", "--at", "colaesce")
@@ -63,9 +82,9 @@ def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
 
 
 @pytest.mark.triton
-def test_show_prints_the_values_of_a_launch(irscope: Run) -> None:
+def test_show_prints_the_values_of_a_launch(irscope: Run, added: Path) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    assert irscope("dump", ROOT / "examples" / "vector_add.py", "--target", "cuda:90")[0] == 0
+    assert irscope("dump", added, "--target", "cuda:90")[0] == 0
     code, out, err = irscope("show", "last::add_kernel", "--values", "--program", "0", "--json")
     observed = json.loads(out)["captures"][0]
     assert code == 0
@@ -127,10 +146,10 @@ def test_variants_of_the_command_line() -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.triton
-def test_without_a_gpu_the_cpu_judges_variants(irscope: Run, tmp_path: Path) -> None:
+def test_without_a_gpu_the_cpu_judges_variants(irscope: Run, added: Path) -> None:
     """An edit that stores something else is told from one that does not, by what the launch leaves."""
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    assert irscope("record", ROOT / "examples" / "vector_add.py", "--target", "cuda:90", "--launch", "1")[0] == 0
+    assert irscope("record", added, "--target", "cuda:90", "--launch", "1")[0] == 0
     code, out, err = irscope(
         "ablate", "last::add_kernel", "--pass", "coalesce", "--pass", "reorder_instructions", "--json"
     )

@@ -108,7 +108,7 @@ def test_fixes_that_are_edits_of_the_file_are_a_patch_and_written_to_a_copy(irsc
     fixes = [one for finding in answer["findings"] for one in finding["suggestions"] if one["outcome"] == "better"]
     assert fixes
     assert all("same result" in one["effects"] for one in fixes)
-    code, _, err = irscope("why", script, "--apply-to", script, "--target", "cuda:90")
+    code, _, err = irscope("why", "last", "--apply-to", script)
     assert (code, script.read_text()) == (2, SCALED), err
 
 

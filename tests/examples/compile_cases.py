@@ -1,6 +1,7 @@
-"""Compile the examples for targets without a GPU: `python compile_cases.py cuda:90 [NAME...]` prints a line a kernel.
+"""Compile the examples for targets without a GPU: `python compile_cases.py cuda:90 [NAME...] [cuda:80 [NAME...]]`.
 
-Torch is stood in for, so any interpreter with Triton will do, and none spends a second on importing it.
+It prints a line a kernel. Torch is stood in for, so any interpreter with Triton will do, and none spends a
+second on importing it.
 """
 
 import importlib.util
@@ -193,18 +194,24 @@ def compile_case(case: Case, target: str) -> Any:
 
 
 def main() -> None:
-    target, *names = sys.argv[1:]
-    failed = False
-    for case in CASES:
-        if names and case.name not in names:
-            continue
-        try:
-            compiled = compile_case(case, target)
-        except Exception as error:
-            failed = True
-            print(f"{case.name}: FAILED: {type(error).__name__}: {error}")
+    wanted: dict[str, list[str]] = {}
+    for word in sys.argv[1:]:
+        if word in TARGETS:
+            wanted[word] = []
         else:
-            print(f"{case.name}: shared {compiled.metadata.shared} bytes")
+            wanted[[*wanted][-1]].append(word)
+    failed = False
+    for target, names in wanted.items():
+        for case in CASES:
+            if names and case.name not in names:
+                continue
+            try:
+                compiled = compile_case(case, target)
+            except Exception as error:
+                failed = True
+                print(f"{case.name} for {target}: FAILED: {type(error).__name__}: {error}")
+            else:
+                print(f"{case.name} for {target}: shared {compiled.metadata.shared} bytes")
     sys.exit(failed)
 
 

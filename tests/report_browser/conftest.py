@@ -24,6 +24,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A renderer that is started ahead of each page and seldom taken.
+    "--disable-features=SpareRendererForSitePerProcess",
 ]
 
 Open = Callable[..., Any]

@@ -80,6 +80,8 @@ def test_everybody_can_read_and_use_every_view(installed: Path, open_report: Ope
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for view in VIEWS:
+            if view in WITHIN_ANOTHER:
+                continue
             page.evaluate(f"location.hash = '#tab={view}'; {SETTLED}")
             # Colours are all that another theme changes.
             found = page.evaluate(AXE % ("[]" if theme == "light" else '["color-contrast"]'))
@@ -87,6 +89,9 @@ def test_everybody_can_read_and_use_every_view(installed: Path, open_report: Ope
             assert found["passes"] > (10 if theme == "light" else 0)
     assert seen == []
 
+
+WITHIN_ANOTHER = ("passes&pass=17", "compare")
+"""Views all of whose elements are in another view of the tab."""
 
 # Of the rules that are named, or of all, those that are broken, each with the first place; and how many hold.
 AXE = """axe.run(document, {resultTypes: ["violations"], ...(only => only.length ? {runOnly: only} : {})(%s)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -81,10 +82,30 @@ CASES = {
 }
 
 
+@cache
+def several() -> dict[str, Capture]:
+    """The captures of one report, for what is looked at in one or two tests each."""
+    reason = "compiling the TTGIR again for this gave another ptx"
+    return {
+        "bounds": CASES["bounds"](),
+        "amd": CASES["amd"](),
+        "operations": with_operations(attention(), OWN | {LATER: start_of_reduction()} | dict.fromkeys(*stores())),
+        "another ptx": attention().with_(operations=(OperationLines("ptx", reason=reason),)),
+        "no record": softmax(),
+        "failed": failed(),
+        "too large": too_large(),
+    }
+
+
+def opened(open_report: Open, name: str, rest: str = "tab=memory") -> Any:
+    """The report that shows one of `several`."""
+    return open_report(list(several().values()), f"c={[*several()].index(name) + 1}&{rest}")
+
+
 @pytest.mark.parametrize("name", sampled(CASES, 2))
 def test_the_figures_are_the_commands(open_report: Open, tmp_path: Path, name: str) -> None:
-    capture = CASES[name]()
-    page = open_report([capture], "tab=memory")
+    capture = several()[name] if name in several() else CASES[name]()
+    page = opened(open_report, name) if name in several() else open_report([capture], "tab=memory")
     costs = of_command(capture, tmp_path, "--costs")
     shown = page.evaluate(READ_GLOBAL)
     accesses = [cost["access"] for cost in costs if cost["access"] is not None]
@@ -118,8 +139,8 @@ def test_the_figures_are_the_commands(open_report: Open, tmp_path: Path, name: s
 
 @pytest.mark.parametrize("name", ["exact", "amd"])
 def test_shared_accesses_are_the_commands(open_report: Open, tmp_path: Path, name: str) -> None:
-    capture = CASES[name]()
-    page = open_report([capture], "tab=memory")
+    capture = several()[name] if name in several() else CASES[name]()
+    page = opened(open_report, name) if name in several() else open_report([capture], "tab=memory")
     expected = [cost for cost in of_command(capture, tmp_path, "--costs") if cost["kind"] == "shared"]
     shown = page.evaluate(READ_SHARED)
     assert [one["line"] for one in shown] == [cost["line"] for cost in expected]
@@ -232,20 +253,34 @@ def lit(page: Any, strength: str) -> list[str]:
 
 # Two operations of one place in Python, and the instructions between them.
 FIRST, SECOND, BEGIN, MIDDLE, END = 347, 348, 2568, 2571, 2574
+OWN = {number: FIRST if number < MIDDLE else SECOND for number in range(BEGIN, END)}
+LATER = 2400
+"""A line of the PTX that is none of these: the reduction's."""
+
+
+def start_of_reduction() -> int:
+    ttgir = attention().text("ttgir").split("\n")
+    return next(number for number, line in enumerate(ttgir, 1) if '"tt.reduce"' in line)
+
+
+def stores() -> tuple[list[int], int]:
+    """The lines of the PTX that store to global memory, and that of the TTGIR."""
+    (line,) = {cost.line for cost in costs_of(attention()) if cost.operation == "tt.store"}
+    ptx = attention().text("ptx").split("\n")
+    return [number for number, text in enumerate(ptx, 1) if "st.global" in text], line
 
 
 def test_two_operations_of_one_line_are_told_apart(open_report: Open) -> None:
     capture = attention()
-    own = {number: FIRST if number < MIDDLE else SECOND for number in range(BEGIN, END)}
     ptx = [line.strip() for line in capture.text("ptx").split("\n")]
-    page = open_report([with_operations(capture, own)], f"tab=stages&panes=ttgir,ptx&at=ttgir:{FIRST}")
+    page = opened(open_report, "operations", f"tab=stages&panes=ttgir,ptx&at=ttgir:{FIRST}")
     assert lit(page, "strong") == ptx[BEGIN - 1 : MIDDLE - 1]
     # The other operation is near, as other columns of the line are.
     assert set(ptx[MIDDLE - 1 : END - 1]) <= set(lit(page, "weak"))
-    page.evaluate(f"location.hash = 'tab=stages&panes=ttgir,ptx&at=ttgir:{SECOND}'")
+    page.evaluate(f"location.hash = 'c=3&tab=stages&panes=ttgir,ptx&at=ttgir:{SECOND}'")
     page.wait_for_timeout(200)
     assert lit(page, "strong") == ptx[MIDDLE - 1 : END - 1]
-    page.evaluate(f"location.hash = 'tab=stages&panes=ptx,ttgir&at=ptx:{BEGIN}'")
+    page.evaluate(f"location.hash = 'c=3&tab=stages&panes=ptx,ttgir&at=ptx:{BEGIN}'")
     page.wait_for_selector(".stage-pane:first-child .lit-own")
     ttgir = capture.text("ttgir").split("\n")
     (strong,) = lit(page, "strong")
@@ -261,19 +296,16 @@ def test_without_operations_a_line_has_those_of_its_place(open_report: Open) -> 
 
 def test_a_later_line_of_an_operation_is_the_operations(open_report: Open) -> None:
     capture = attention()
-    ttgir = capture.text("ttgir").split("\n")
-    first = next(number for number, line in enumerate(ttgir, 1) if '"tt.reduce"' in line)
+    ttgir, first = capture.text("ttgir").split("\n"), start_of_reduction()
     last = next(number for number in range(first, len(ttgir)) if ttgir[number - 1].startswith(" " * 6 + "})"))
-    page = open_report([with_operations(capture, {BEGIN: first})], f"tab=stages&panes=ttgir,ptx&at=ttgir:{last}")
-    assert lit(page, "strong") == [capture.text("ptx").split("\n")[BEGIN - 1].strip()]
+    page = opened(open_report, "operations", f"tab=stages&panes=ttgir,ptx&at=ttgir:{last}")
+    assert lit(page, "strong") == [capture.text("ptx").split("\n")[LATER - 1].strip()]
 
 
 def test_instructions_are_counted_where_they_are_known(open_report: Open) -> None:
-    capture = attention()
-    (line,) = {cost.line for cost in costs_of(capture) if cost.operation == "tt.store"}
-    stores = [number for number, text in enumerate(capture.text("ptx").split("\n"), 1) if "st.global" in text]
-    page = open_report([with_operations(capture, dict.fromkeys(stores, line))], "tab=memory")
-    assert f"ptx: {len(stores)} × 128 bits" in page.inner_text(f"tbody[data-line='{line}']")
+    numbers, line = stores()
+    page = opened(open_report, "operations")
+    assert f"ptx: {len(numbers)} × 128 bits" in page.inner_text(f"tbody[data-line='{line}']")
     assert "is not known" not in page.inner_text(".memory")
 
 
@@ -286,21 +318,19 @@ def test_where_instructions_are_not_known_the_command_is_named(open_report: Open
 
 
 def test_where_the_second_compile_gave_other_code_it_says_so(open_report: Open) -> None:
-    reason = "compiling the TTGIR again for this gave another ptx"
-    page = open_report([attention().with_(operations=(OperationLines("ptx", reason=reason),))], "tab=memory")
-    text = page.inner_text(".memory")
-    assert reason in text
+    text = opened(open_report, "another ptx").inner_text(".memory")
+    assert several()["another ptx"].operations[0].reason in text
     assert "--operations" not in text
 
 
-@pytest.mark.parametrize("make", [softmax, failed, too_large], ids=["no record", "failed", "too large"])
-def test_captures_with_less_say_what_they_have_not(open_report: Open, make: Any) -> None:
-    page = open_report([make()], "tab=memory")
+@pytest.mark.parametrize("name", ["no record", "failed", "too large"])
+def test_captures_with_less_say_what_they_have_not(open_report: Open, name: str) -> None:
+    page = opened(open_report, name)
     text = page.inner_text(".memory")
     assert "Memory over time" in text
-    if make is failed:
+    if name == "failed":
         assert "No operation of the TTGIR accesses global memory." in text
         assert "record it again, with --snapshots triton" in text
-    if make is too_large:
+    if name == "too large":
         assert "18624 too many" in text
         assert page.locator("svg.mem [data-buffer]").count() == 3

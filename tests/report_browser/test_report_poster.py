@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes, TimeSpan
 from irscope.render.canvas import theme_named
 from irscope.render.poster.poster import poster_svg
@@ -23,16 +25,21 @@ def rgb(colour: str) -> str:
     return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
 
 
-def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -> None:
+@cache
+def timed() -> Capture:
+    """A matmul, and where the time of its compile went."""
     spans = [("matmul", "compile", 0, 90, 0), ("ttgir", "stage", 0, 40, 1), ("pipeline#1", "pass", 5, 30, 2)]
     times = CompileTimes(
         tuple(TimeSpan(name, kind, at * 10**6, ms * 10**6, depth) for name, kind, at, ms, depth in spans)
     )
-    capture = replace(matmul("matmul-cuda-80", 1024), times=times)
-    page = open_report([capture])
+    return replace(matmul("matmul-cuda-80", 1024), times=times)
+
+
+def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -> None:
+    page = open_report([timed()])
     page.wait_for_selector(".flame svg text")
     shown = page.evaluate("[...document.querySelectorAll('.flame svg text')].map(one => one.textContent)")
-    assert shown == [one.text for one in texts_of(times_svg(capture))]
+    assert shown == [one.text for one in texts_of(times_svg(timed()))]
     assert {"ttgir", "pipeline#1"} <= set(shown)
     for theme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
@@ -40,16 +47,18 @@ def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -
 
 
 def test_the_poster_is_the_commands_and_follows_the_theme(open_report: Open, tmp_path: Path) -> None:
-    capture = matmul("matmul-cuda-80", 1024)
-    wanted = [one.text for one in texts_of(poster_svg(capture))]
-    page = open_report([capture])
-    page.wait_for_selector(".poster svg text")
-    assert page.evaluate("[...document.querySelectorAll('.poster svg text')].map(one => one.textContent)") == wanted
+    wanted = [one.text for one in texts_of(poster_svg(timed()))]
+    page = open_report([timed()])
+    page.wait_for_selector(".poster:not(.flame) svg text")
+    assert (
+        page.evaluate("[...document.querySelectorAll('.poster:not(.flame) svg text')].map(one => one.textContent)")
+        == wanted
+    )
     for theme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         assert page.evaluate(_FILL) == rgb(theme_named(theme).page)
     with page.expect_download() as saved:
-        page.click(".poster figcaption button")
+        page.click(".poster:not(.flame) figcaption button")
     saved.value.save_as(tmp_path / "poster.svg")
     alone = (tmp_path / "poster.svg").read_text("utf-8")
     assert [one.text for one in texts_of(alone)] == wanted

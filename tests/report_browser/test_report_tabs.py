@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
+from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
@@ -22,6 +24,14 @@ pytestmark = pytest.mark.slow
 
 # The diff that is looked at: its neighbours are drawn behind it.
 FRONT = ".diff:not(.behind)"
+
+
+@cache
+def several() -> list[Capture]:
+    """One with each of other warps, another limit of registers, a pass switched off, and a pass that failed."""
+    one = softmax()
+    limited = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
+    return [one, softmax(8), limited, without_a_pass(), failed()]
 
 
 def fragment(page: Any) -> str:
@@ -210,9 +220,9 @@ def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest
 
 
 def test_two_are_compared(open_report: Open) -> None:
-    page = open_report([softmax(), without_a_pass()], fresh=True)
+    page = open_report(several(), fresh=True)
     page.check("input[aria-label='pick 1']")
-    page.check("input[aria-label='pick 2']")
+    page.check("input[aria-label='pick 4']")
     page.click(".captures button:text-is('compare')")
     page.wait_for_selector(".compare .card")
     assert "num_warps" in page.inner_text(".compare")
@@ -224,9 +234,7 @@ def test_two_are_compared(open_report: Open) -> None:
 
 
 def test_compare_opens_on_what_is_chosen_and_another_capture_keeps_the_pass(open_report: Open) -> None:
-    one = softmax()
-    third = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
-    page = open_report([one, softmax(8), third], "c=3&tab=passes&pass=4")
+    page = open_report(several(), "c=3&tab=passes&pass=4")
     label = page.inner_text(".pass-head h1")
     page.keyboard.press("[")
     assert "c=2" in fragment(page)
@@ -295,7 +303,7 @@ def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_r
 
 
 def test_skipped_and_left_out_passes_say_so(open_report: Open) -> None:
-    page = open_report([without_a_pass()], "tab=passes&pass=1")
+    page = open_report(several(), "c=4&tab=passes&pass=1")
     page.wait_for_selector(".item.skipped")
     assert "switched this pass off" in page.inner_text(".pass-body")
     page.keyboard.press("j")
@@ -303,7 +311,7 @@ def test_skipped_and_left_out_passes_say_so(open_report: Open) -> None:
 
 
 def test_a_pass_that_failed_says_why(open_report: Open) -> None:
-    page = open_report([failed()], "tab=passes")
+    page = open_report(several(), "c=5&tab=passes")
     page.wait_for_selector(".item.failed[aria-selected=true]")
     text = page.inner_text(".pass-body")
     assert "the pass gave up" in text

@@ -1,4 +1,4 @@
-"""Every view of the report in four sizes and two themes, and printed.
+"""Every view of the report in three sizes and two themes, and printed.
 
 `IRSCOPE_SCREENSHOTS=FOLDER pytest tests/report_browser/test_report_views.py` keeps what it looked like.
 """
@@ -58,10 +58,13 @@ def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
         for view in VIEWS:
             page.evaluate(f"location.hash = '#tab={view}'")
             for theme in THEMES:
+                # A theme changes colours alone, which the smallest shows as well as the others.
+                if theme != THEMES[0] and (width, height) != SIZES[0]:
+                    continue
                 page.evaluate(f"document.documentElement.dataset.theme = {theme!r}; {SETTLED}")
-                if theme == THEMES[0]:  # a theme changes colours alone
+                if theme == THEMES[0]:
                     flaws += [f"{width}x{height} {view}: {flaw}" for flaw in page.evaluate(FLAWS)]
-                if theme == THEMES[0] or (width, height) == SIZES[0]:
+                if KEPT or (width, height) == SIZES[0]:
                     picture = page.screenshot(path=place(f"{width}-{theme}-{view}"))
                     assert len(picture) > 5000
     assert flaws == []

@@ -1,6 +1,5 @@
 """A product whose loop is not pipelined, as its launch says: a script that an editor saves."""
 
-import torch
 import triton
 import triton.language as tl
 
@@ -18,6 +17,16 @@ def product(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
     tl.store(c_ptr + rows[:, None] * K + columns[None, :], acc)
 
 
-a = torch.empty(2048, 2048, dtype=torch.float16, device="cuda")
-c = torch.empty(2048, 2048, device="cuda")
-product[(16, 16)](a, a, c, 2048, BLOCK=128, num_stages=1)
+class Tensor:
+    """What Triton needs of one; importing torch takes longer than the compile."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def data_ptr(self):
+        return 4096
+
+
+a = Tensor("fp16")
+c = Tensor("fp32")
+product[(32, 32)](a, a, c, 2048, BLOCK=64, num_stages=1)
