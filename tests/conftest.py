@@ -22,7 +22,8 @@ DATA = Path(__file__).parent / "data"
 with contextlib.suppress(ImportError):
     from hypothesis import settings
 
-    settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
+    # The same few examples; `make fuzz` searches.
+    settings.register_profile("same every time", max_examples=30, derandomize=True, deadline=None, database=None)
     settings.register_profile("search", max_examples=2000, deadline=None, print_blob=True)
     settings.load_profile("same every time")
 

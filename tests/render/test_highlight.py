@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pygments.token import Comment, Error, Keyword, Name, Number, String, Text, Token, Whitespace
 
@@ -41,7 +41,6 @@ def test_tokens_of_a_real_text_rejoin_and_none_is_an_error(name: str) -> None:
     assert {word for token, word in tokens if token is Error} == set()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.text(alphabet=st.sampled_from(' \t\n"\\/*;:.,#!%@^<>()[]{}$-=&0x19aLocP_é\x00'), max_size=60),
     st.sampled_from(KINDS),

@@ -53,7 +53,6 @@ def altered(text: str, rng: random.Random) -> str:
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(IGNORED))
-@settings(max_examples=60, deadline=None)
 def test_the_patch_applies_to_altered_texts(rng: random.Random, ignore: frozenset[Ignored]) -> None:
     text, kind = sample(rng)
     other = altered(text, rng)
@@ -77,7 +76,6 @@ def test_the_patch_applies_between_texts_of_different_origin(rng: random.Random)
     st.text(alphabet=' \n%#^!@{}()=:,"a.1', max_size=200),
     st.sampled_from(["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]),
 )
-@settings(max_examples=300, deadline=None)
 def test_no_text_makes_it_raise(left: str, right: str, kind: StageKind) -> None:
     check(diff_texts(left, right, kind))
     assert diff_texts(left, left, kind).is_empty

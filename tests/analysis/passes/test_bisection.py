@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.analysis.passes.bisection import (
@@ -95,7 +95,6 @@ def arbitrary(seed: int, skips: float) -> Callable[[Off], Judgement]:
     return ask
 
 
-@settings(max_examples=300)
 @given(st.integers(), st.integers(1, 40), st.sampled_from([0.0, 0.3, 0.9]))
 @pytest.mark.parametrize("search", [absent_passes, first_passes])
 def test_what_is_found_is_true_whatever_the_answers(
@@ -117,7 +116,6 @@ def test_what_is_found_is_true_whatever_the_answers(
         assert len(flip.guilty) == 1
 
 
-@settings(max_examples=300)
 @given(st.integers(), st.integers(1, 40))
 def test_of_several_each_is_needed(seed: int, count: int) -> None:
     judge = asking(arbitrary(seed, 0.0))

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.ir.locations.model import TextLocations
@@ -240,7 +240,6 @@ def damaged(draw: st.DrawFn) -> str:
     return text[:start] + piece + (text[end:] if tail else "")
 
 
-@settings(max_examples=150, deadline=None)
 @given(damaged(), st.sampled_from(KINDS), st.sets(st.integers(-2, 400), max_size=5))
 def test_nothing_is_raised_for_a_damaged_text(text: str, kind: StageKind, lines: set[int]) -> None:
     locations = read_locations(text, kind, llir=text, ptx=text)

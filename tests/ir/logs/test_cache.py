@@ -165,7 +165,7 @@ def test_what_is_no_variant_is_no_business_of_ours(tmp_path: Path) -> None:
     assert list_cache(tmp_path / "missing") == ()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),

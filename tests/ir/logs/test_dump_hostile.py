@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.ir.logs.dump import captures_from_log, read_llvm_dump
@@ -70,7 +70,6 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=80, deadline=None)
 @given(mutated())
 def test_a_damaged_log_is_read_without_an_exception(text: str) -> None:
     for capture in captures_from_log(text, "log"):
@@ -78,7 +77,6 @@ def test_a_damaged_log_is_read_without_an_exception(text: str) -> None:
     read_llvm_dump(text, "llir")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text())
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     captures_from_log(text, "")

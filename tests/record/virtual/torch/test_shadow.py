@@ -207,7 +207,6 @@ STEP = st.tuples(st.booleans(), st.integers(0, 63), st.integers(0, 63), st.integ
 
 
 @settings(
-    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
