@@ -127,6 +127,7 @@ def test_a_folder_holds_every_stage(irscope: Callable[..., Answer], matmul: Path
     assert json.loads((tmp_path / "out" / "tile_product.json").read_text())["target"] == "cuda:90"
 
 
+@pytest.mark.newest
 def test_passes_table_and_json(irscope: Callable[..., Answer], matmul: Path) -> None:
     answer = irscope("passes", matmul, "--json")
     (capture,) = json.loads(answer.out)

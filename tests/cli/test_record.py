@@ -277,6 +277,7 @@ def test_a_recording_that_is_killed_loses_nothing(irscope: Run, tmp_path: Path) 
         assert load(folder / entry.file).id == entry.facts.id
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_modules_of_the_working_folder_are_not_imported(tmp_path: Path) -> None:
     """As with `python FILE`, which looks in the file's folder alone."""

@@ -101,7 +101,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize("name", newest_but(["plain"], "plain", "off", "failed"))
+@pytest.mark.parametrize("name", newest_but([], "plain", "off", "failed"))
 def test_the_file_makes_the_same_bytes(
     captures: dict[str, Path], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
