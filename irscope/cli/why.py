@@ -96,6 +96,11 @@ def why(
     budget = Budget.parse(None if tries in ("few", "0") else tries)
     captures = captures_of(subject, record_options)
     chosen.require_known(captures)
+    copy = Path(apply_to) if apply_to is not None else None
+    if copy is not None and copy.exists():
+        files = {Path(one.launch.kernel.file) for one in captures}
+        if any(file.exists() and copy.samefile(file) for file in files):
+            raise UsageError(f"--apply-to {copy}: it is the kernel's own file; name a copy.")
     is_stated = bool(sizes) or programs is not None
 
     def launched(capture: Capture) -> Capture:
@@ -130,8 +135,8 @@ def why(
         )  # fmt: skip
 
     to.emit_each(captures, as_json, text)
-    if apply_to is not None:
-        _apply(captures, answers, Path(apply_to), record_options)
+    if copy is not None:
+        _apply(captures, answers, copy, record_options)
     return tell_incomplete(captures)
 
 
@@ -149,8 +154,6 @@ def _apply(
         text = next((one.text for one in capture.sources if one.path == kernel.file), "")
         if (edited := with_fixes(text, capture.launch, answer.findings)) == text:
             continue
-        if copy.exists() and copy.samefile(kernel.file):
-            raise UsageError(f"--apply-to {copy}: it is the kernel's own file; name a copy.")
         copy.write_text(edited, "utf-8", "surrogateescape")
         found = [one for one in captures_of(str(copy), record_options, becomes_last=False) if one.name == capture.name]
         times = [timed(with_sass(one)).prediction if one.has_compiled else None for one in found[:1]]

@@ -53,6 +53,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     for absent, told in (
         (("--value", "%nothing"), "no value of the TTGIR is named so"),
         (("--line", 999999), f", {line}, "),
+        (("--apply-to", PLANTED), "it is the kernel's own file"),
         (("--op", "laod"), "no MLIR stage has such an operation. Did you mean 'load'?"),
     ):
         code, out, err = irscope("why", "last", "--tries", "0", *absent)
