@@ -33,7 +33,6 @@ JOBS = (
     ("cuda:90", "streams.py", "first"),
     ("cuda:90", "custom_ops.py", "first"),
     ("cuda:80", "capability.py", "first"),
-    ("cuda:90", "capability.py", "first"),
     ("cuda:100", "capability.py", "first"),
     ("hip:gfx942", "capability.py", "first"),
     ("hip:gfx1100", "capability.py", "first"),
