@@ -34,9 +34,9 @@ EXCEPTIONS: dict[str, str] = {
 
 
 def spelled(path: Path) -> list[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    documents = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-    texts = (one for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in documents)
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    documents = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
+    texts = (one for one in nodes if isinstance(one, ast.Constant) and id(one) not in documents)
     return [one.value for one in texts if isinstance(one.value, str) and NAME.search(one.value)]
 
 

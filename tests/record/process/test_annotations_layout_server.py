@@ -79,6 +79,7 @@ def test_a_child_that_dies_is_replaced() -> None:
     assert sum(isinstance(answer, LayoutMap) for answer in answered) >= 2
 
 
+@pytest.mark.newest
 def test_a_child_that_does_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what it does, not by the clock: on a loaded machine it only waits for a processor."""
     monkeypatch.setattr(sys.modules[LayoutServer.__module__], "_QUESTION_LIMITS", ToolLimits(asleep_s=0.5))
@@ -111,6 +112,7 @@ def test_blame_falls_on_the_type_under_way() -> None:
     assert third == three
 
 
+@pytest.mark.newest
 def test_without_triton_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "triton.py").write_text("raise ImportError('there is none')\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
@@ -119,6 +121,7 @@ def test_without_triton_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     }
 
 
+@pytest.mark.newest
 def test_nothing_is_left_running() -> None:
     server = LayoutServer()
     server.ask(Module.of(TARGET), types=[f"tensor<64x64xf16, {BLOCKED}>"])
@@ -153,6 +156,7 @@ def test_a_recording_tells_of_them() -> None:
     assert len(known.layouts) == 5
 
 
+@pytest.mark.newest
 def test_differences_are_told_element_by_element() -> None:
     from irscope.layout.described import DescribedLayout
     from irscope.record.layouts.verify import Verified, _compared, why_not
@@ -188,6 +192,7 @@ def test_a_child_that_dies_of_a_layout_is_started_again_for_the_rest(monkeypatch
     assert rest == [good, Measured(error="bad"), dead]
 
 
+@pytest.mark.newest
 def test_verifying_needs_a_gpu() -> None:
     from irscope.layout.described import DescribedLayout
     from irscope.record.layouts.verify import verify_layouts

@@ -72,6 +72,7 @@ assert x.device == torch.device("cuda", 0) and x.cpu().device.type == "cpu"
     assert not any("placeholder" in note.lower() for note in recording.notes)
 
 
+@pytest.mark.newest
 def test_a_wrong_result_fails_the_script_s_own_check(tmp_path):
     recording = ran(
         tmp_path,
@@ -83,6 +84,7 @@ torch.testing.assert_close(scaled(x, 3.0), x * 4)
     assert "Tensor-likes are not close" in ended(recording)
 
 
+@pytest.mark.newest
 def test_devices_are_told_apart(tmp_path):
     recording = ran(
         tmp_path,

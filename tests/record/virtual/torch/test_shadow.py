@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("triton", reason="the virtual GPU stands in for Triton's driver, and Triton is not installed")
 pytestmark = [
     pytest.mark.triton,
+    pytest.mark.newest,
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
 ]
 
