@@ -7,8 +7,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.findings.fixes import is_alone
-from irscope.analysis.findings.model import Finding, FixChange
+from irscope.analysis.findings.model import Finding, FixChange, is_alone
 from irscope.analysis.findings.search import grid_with
 from irscope.model.capture import Capture, Launch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion
+from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion, is_alone
 from irscope.analysis.findings.search import LEAST_GAIN
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed
@@ -91,11 +91,6 @@ def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         text = "; ".join(dict.fromkeys(each.text for each in alike))
         result.append(replace(finding, suggestions=(Suggestion(text, changes), *finding.suggestions)))
     return tuple(result)
-
-
-def is_alone(changes: Changes) -> bool:
-    """Whether changes are tried without those of other findings."""
-    return any(one.kind in ("option", "snapshot", "layout", "narrow") for one in changes)
 
 
 def _with_search(

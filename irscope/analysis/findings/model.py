@@ -148,6 +148,11 @@ class FixChange:
         return f"{self.name} = {self.value}" if self.kind in ("constant", "factor") else f"{self.name}={self.value}"
 
 
+def is_alone(changes: Iterable[FixChange]) -> bool:
+    """Whether changes are tried without those of other findings."""
+    return any(one.kind in ("option", "snapshot", "layout", "narrow") for one in changes)
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What compiling the change gave."""
