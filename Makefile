@@ -24,8 +24,8 @@ format:  ## Format, and fix what ruff can fix
 test:  ## Every test that needs no GPU
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu
 
-test-triton:  ## The tests that compile with Triton, but the longest
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m "triton and not newest"
+test-triton:  ## The tests that compile with Triton, but the longest; HALF=1 or 2: every second one, or the others
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu $(if $(HALF),--half $(HALF)) -m "triton and not newest"
 
 test-next:  ## The tests that compile, under the newest Triton, a pre-release too, or TRITON=PATH.whl
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 1' INT TERM && next="$$folder/bin/python" && \

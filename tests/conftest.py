@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("irscope")
     group.addoption("--skip-gpu", action="store_true", help="leave out the tests that need a GPU")
     group.addoption("--only-gpu", action="store_true", help="run only the tests that need a GPU")
+    group.addoption("--half", type=int, choices=(1, 2), help="every second test, or the others")
     group.addoption("--update-goldens", action="store_true", help="write the golden files again")
 
 
@@ -83,6 +85,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "exhaustive" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    if half := config.getoption("--half"):
+        others = [item for item in items if crc32(item.nodeid.encode()) % 2 != half - 1]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 2 == half - 1]
     # The longest begin first, so that no worker is left with one of them at the end.
     items.sort(key=lambda item: "test_every_command_runs" not in item.name)
     if any(item.get_closest_marker("triton") for item in items) and not _has_triton():

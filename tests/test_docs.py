@@ -29,6 +29,8 @@ from tests.test_borders import MODULES
 ROOT = Path(__file__).parents[1]
 PAGES = [one for one in sorted((ROOT / "docs").glob("*.md")) if one not in CHECKED]
 """Those whose commands run here; tests/test_site.py runs those of the others, and compares what they print."""
+RARELY = ("compile-time.md", "findings.md", "layouts.md", "movie.md", "poster.md", "roofline.md", "timing.md")
+"""Pages that `make exhaustive` runs: docs/guide.md has most of their commands."""
 ON_A_GPU = ("bench", "profile", "--gpu")
 LAUNCHES = {
     "softmax": "softmax_kernel[(4,)](Buffer(), Buffer(), 781, 781, 1, 781, 1, BLOCK=1024)",
@@ -103,7 +105,14 @@ def threads_for(scheduler: str, jobs: int | None) -> Iterator[Any]:
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.exhaustive if page.name in RARELY else ())
+        for page in PAGES
+        if commands(page)
+    ],
+)
 def test_every_command_runs(
     page: Path,
     recorded: tuple[Path, Path],

@@ -43,6 +43,7 @@ def sums(product: Capture) -> Capture:
     return capture
 
 
+@pytest.mark.exhaustive
 @pytest.mark.newest
 def test_each_pass_of_ttgir_in_one_table(irscope: Run, sums: Capture) -> None:
     code, out, err = irscope("ablate", "last", "--json", "--jobs", 2)

@@ -40,6 +40,7 @@ product[(1,)](x, x, y, 128, BLOCK_M=128, TILE=128, num_warps=8, num_stages=3)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 def test_each_attempt_is_what_recording_it_gives(tmp_path: Path) -> None:

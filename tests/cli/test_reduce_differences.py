@@ -139,6 +139,7 @@ TWICE = """module {
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.newest
 @pytest.mark.triton
 def test_a_difference_is_reduced(irscope: Run, tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_nobody_else_reaches_the_cluster(client: Any) -> None:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10)
 
 
+@pytest.mark.exhaustive
 def test_a_killed_worker_loses_nothing(client: Any, capture: Capture, tmp_path: Path) -> None:
     before = set(client.run(os.getpid).values())
 

@@ -98,6 +98,7 @@ def test_a_merge_is_compiled(irscope: Run, reference: Reference, tmp_path: Path)
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 def test_whether_a_constant_may_be_an_argument_is_compiled(irscope: Run, tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ for name, x in {"odd": random(21, 77), "transposed": random(50, 7).T, "one row":
 TOLERANCES = {"matmul": 1e-3, "batched_matmul": 1e-3, "flash_attention": 2e-3, "matmul_tma": 1e-3, "vector_add": 1e-3}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the interpreter needs torch")
 def test_examples_agree_with_torch_on_the_interpreter():

@@ -34,6 +34,7 @@ def test_tables_of_captures(path: Path, way: Way) -> None:
         assert changed_tables(text, renamed(text, way)) == [], name
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 @pytest.mark.slow

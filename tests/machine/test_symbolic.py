@@ -333,6 +333,7 @@ def test_a_damaged_text_is_unknown(body: str) -> None:
     assert found.work < 100_000
 
 
+@pytest.mark.exhaustive
 def test_work_is_bounded() -> None:
     deep = "\n".join(f"    scf.for %i{n} = %a to %b step %c : i32 {{" for n in range(12))
     body = (

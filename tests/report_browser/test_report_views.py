@@ -50,6 +50,7 @@ FLAWS = """() => {
 }"""
 
 
+@pytest.mark.exhaustive
 def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
     page = open_report(rich())
     flaws: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,13 +44,22 @@ SAMPLE = [
 """`python -m tests.analysis.findings` runs these and those of `families` on every target, and prints a table."""
 
 
+def _half(cases: list[Any]) -> list[Any]:
+    """Every second one of those of every day: the others' codes are looked for by `check`, or have a price, below."""
+    daily = [one for one in cases if not one.marks]
+    return [
+        one if one.marks or one in daily[::2] else pytest.param(*one.values, id=one.id, marks=pytest.mark.exhaustive)
+        for one in cases
+    ]
+
+
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
     with warm_compiler() as run:
         yield run
 
 
-@pytest.mark.parametrize(("case", "target"), SAMPLE)
+@pytest.mark.parametrize(("case", "target"), _half(SAMPLE))
 def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(case: Case, target: str, run: Run) -> None:
     verdict = judge(case, target, run)
     assert verdict.status == "right", verdict.why

@@ -82,6 +82,7 @@ def test_a_planted_change_is_blamed(product: Capture, compiler: Compiler, own: C
     assert (planted.right_stage, planted.right_pass) == (True, True), planted.told
 
 
+@pytest.mark.exhaustive
 def test_changes_that_no_count_shows_are_blamed(
     norms: Capture, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_several_changes_together(sites: dict[str, Site]) -> None:
     assert remaining(sites["dead_branch"], dead) == 3
 
 
+@pytest.mark.exhaustive
 def test_what_is_promised_is_what_the_change_does(sites: dict[str, Site]) -> None:
     """The kernels with their decorators changed, compiled by the script itself."""
     after = {one.kernel.name: one for one in sites_of(recorded(PLANTED, "merged"))}
@@ -160,6 +161,7 @@ def test_debug_information_is_no_difference(captures: list[Capture]) -> None:
     assert (cause.pairs, cause.same_code, cause.same_source) == (1, 1, 1)
 
 
+@pytest.mark.exhaustive
 def test_warming_up_compiles_the_same(sites: dict[str, Site], tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the code names torch's types")
     program = tmp_path / "warm.py"

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "examples" / "softmax.py"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 def test_the_passes_are_in_the_compile_and_their_reports_become_lines_of_python() -> None:

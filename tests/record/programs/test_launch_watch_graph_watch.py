@@ -84,6 +84,7 @@ def lines_of(traces: Sequence[str]) -> frozenset[int]:
     return frozenset(int(lines[-1]) for lines in found if lines)
 
 
+@pytest.mark.exhaustive
 def test_each_kernel_says_its_graph_its_nodes_and_its_lines(small: Recorded) -> None:
     check_joined(small)
     parts = {(origin.graph, origin.part) for origin in small.origins.values()}
@@ -91,6 +92,7 @@ def test_each_kernel_says_its_graph_its_nodes_and_its_lines(small: Recorded) -> 
     assert parts == trained | {("2", "inference"), ("3", "inference")}
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_compiled_is_said_with_the_reason(small: Recorded) -> None:
     # Nothing else: tensors of globals and of the host are inputs of the graph.
     (note,) = (note for note in small.notes if "torch.compile" in note)
@@ -98,6 +100,7 @@ def test_what_is_not_compiled_is_said_with_the_reason(small: Recorded) -> None:
     assert "it ran as it is written, not compiled: " in note
 
 
+@pytest.mark.exhaustive
 def test_the_kernels_of_a_graph_are_numbered(small: Recorded) -> None:
     numbers: dict[tuple[str, str], list[int]] = {}
     for origin in small.origins.values():
@@ -106,6 +109,7 @@ def test_the_kernels_of_a_graph_are_numbered(small: Recorded) -> None:
     assert all(sorted(rows) == [*range(1, len(rows) + 1)] for rows in numbers.values())
 
 
+@pytest.mark.exhaustive
 def test_the_choice_of_a_configuration_is_shown(small: Recorded) -> None:
     gelu = next(capture for capture in small.captures if capture.name == "triton_poi_fused_gelu_0")
     tuning = gelu.launch.autotuning

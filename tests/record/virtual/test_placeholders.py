@@ -59,6 +59,7 @@ def test_what_a_placeholder_value_decides_is_reported(reports: Reports) -> None:
     assert not wrong, "\n\n".join(wrong)
 
 
+@pytest.mark.exhaustive
 def test_what_operators_read_of_data_is_reported() -> None:
     names = OPERATORS.split()
     command = [sys.executable, str(RECORD / "placeholder_ops.py"), "--samples", "3", *names]

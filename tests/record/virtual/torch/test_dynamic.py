@@ -59,7 +59,9 @@ def test_a_symbolic_size_is_an_argument_of_one_kernel(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("programs", [4, pytest.param(120, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "programs", [pytest.param(4, marks=pytest.mark.exhaustive), pytest.param(120, marks=pytest.mark.exhaustive)]
+)
 def test_the_symbols_are_dynamos(programs: int) -> None:
     command = [sys.executable, "-m", "tests.record.virtual.torch.dynamic_shapes", str(programs)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)

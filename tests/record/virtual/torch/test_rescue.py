@@ -24,6 +24,7 @@ nn.functional.softmax nn.functional.gelu nn.functional.embedding matmul addmm me
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 @pytest.mark.skipif(find_spec("torch") is None, reason="it runs torch's operators, and torch is not installed")
