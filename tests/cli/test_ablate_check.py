@@ -36,6 +36,7 @@ def found(irscope: Run, *arguments: object) -> dict[str, object]:
     return json.loads(out)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.newest
 @pytest.mark.triton
 def test_the_pass_that_makes_copies_asynchronous(irscope: Run, product: Capture) -> None:

@@ -44,6 +44,7 @@ def _bits(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     assert bits["orders"][0] != bits["orders"][1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
 @pytest.mark.newest
 def test_what_is_printed_of_variants(

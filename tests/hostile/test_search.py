@@ -14,6 +14,7 @@ from tests.hostile.originals import LANGUAGES
 COUNTS = ("captures", "1", "logs", "1", *(word for kind in LANGUAGES for word in (kind, "1")))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_what_is_mutated_meets_nothing_but_errors_of_its_own() -> None:
     # A process of its own: its workers are forked, and it has no other threads.

@@ -41,12 +41,11 @@ def test_every_pass_leaves_what_the_kernel_computes(target, kernel):
 @pytest.mark.parametrize(
     "case",
     newest_but(
-        ["more cuda:90"],
+        [],
         *(f"more {one}" for one in TARGETS),
         "warps cuda:90",
         "warps cuda:100",
-        # Specialised warps run in tests/verify too, in products of another script.
-        rare={f"more {one}" for one in TARGETS if one != "cuda:90"} | {"warps cuda:90", "warps cuda:100"},
+        rare={*(f"more {one}" for one in TARGETS), "warps cuda:90"},
     ),
 )
 def test_every_pass_of_other_kernels_leaves_what_the_source_computes(case):
