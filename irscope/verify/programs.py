@@ -86,7 +86,7 @@ class _Prover:
         rows: list[_Access] = []
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ")
+            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ", self.tensors)
             terms.facts += [
                 own == self.z3.Int(f"{name}program {axis}") for own, axis in zip(terms.programs, "xyz", strict=True)
             ]
@@ -123,7 +123,7 @@ class _Prover:
 
     def _pair(self, one: _Access, other: _Access) -> None:
         kinds = {"store" if is_of_cta(each.operation) else each.operation.kind for each in (one, other)}
-        # Who makes a descriptor accesses nothing yet.
+        # Making a descriptor accesses nothing.
         if kinds in ({"load"}, {"atomic"}) or "descriptor" in kinds:
             return
         stored = (self.tensors[each.found.path] for each in (one, other))

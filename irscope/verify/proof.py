@@ -324,13 +324,11 @@ class _Proof:
     def _question(self, terms: Terms, operation: Operation) -> _Question | None:
         z3 = self.z3
         if operation.opcode == "make_tensor_descriptor":
-            base, *rest = operation.operands
-            half = len(rest) // 2
-            pointer = terms.at(base, ())
-            sizes, steps = ([terms.at(one, ()) for one in part] for part in (rest[:half], rest[half:]))
-            reach = sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)], pointer.offset)
-            inside = z3.And(pointer.offset >= 0, reach < self.launch.extents[pointer.path])
-            return _Question(operation, f"a tile beyond {pointer.path}", z3.Not(inside))
+            made = terms.at(operation.results[0], ())
+            last = [(size - 1) * stride for size, stride in zip(made.sizes, made.strides, strict=True)]
+            begin, path = made.base.offset, made.base.path
+            inside = z3.And(begin >= 0, sum(last, begin) < self.launch.extents[path])
+            return _Question(operation, f"a tile beyond {path}", z3.Not(inside))
         # What is accessed by a descriptor lies in what that states.
         access = terms.access(operation) if operation.opcode not in DESCRIBED else None
         if access is None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,12 +64,18 @@ class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
     def __init__(
-        self, z3: Any, scalars: Mapping[str, Term], tensors: Mapping[str, Argument], module: MlirModule,
-        grid: tuple[NamedTerm, ...], name: str = "",
+        self, z3: Any, scalars: Mapping[str, Term], tensors: Container[str], module: MlirModule,
+        grid: tuple[NamedTerm, ...], name: str = "", descriptors: Mapping[str, Argument] | None = None,
     ) -> None:  # fmt: skip
-        """`scalars`: the values of integer arguments; `name`: begins its symbols, where two programs are compared."""
+        """Begin with nothing known but the arguments and the grid.
+
+        Args:
+            scalars: the values of integer arguments.
+            name: begins its symbols, where two programs are compared.
+            descriptors: those that the host made, with their sizes and strides; others are no terms.
+        """
         self.z3, self.scalars, self.tensors = z3, scalars, tensors
-        self.module, self.grid, self._name = module, grid, name
+        self.module, self.grid, self._name, self._descriptors = module, grid, name, descriptors or {}
         # A GPU takes no more programs.
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
         """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
@@ -141,7 +147,7 @@ class Terms:
                 raise Unread(f"{name} is no tensor of the launch")
             return _Pointer(name, self.z3.IntVal(0))
         if kind.form == "descriptor":
-            stated = self.tensors.get(name)
+            stated = self._descriptors.get(name)
             if stated is None or not stated.strides:
                 raise Unread(f"the sizes of the descriptor {name} are not known")
             sizes, strides = (tuple(map(self.z3.IntVal, each)) for each in (stated.shape, stated.strides))
@@ -344,6 +350,7 @@ def element_of(kind: Type) -> Type:
 
 
 DESCRIBED = ("descriptor_load", "descriptor_store", "descriptor_reduce")
+"""Accesses to a tile by a descriptor; those to single rows, gathers and scatters, are no terms."""
 
 _Rule = Callable[[Terms, Operation, "tuple[Term, ...]"], Any]
 

@@ -64,6 +64,16 @@ def described_tiles_overlap(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def described_by_host(source, target, BLOCK: tl.constexpr):
+    target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 0]))
+
+
+@triton.jit
+def described_by_host_overlap(source, target, BLOCK: tl.constexpr):
+    target.store([tl.program_id(0) * (BLOCK // 2), 0], source.load([tl.program_id(0) * BLOCK, 0]))
+
+
+@triton.jit
 def tiles_overlap(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * (BLOCK // 2) + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n)
@@ -418,6 +428,10 @@ def main() -> None:
     described[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_too_large[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_tiles_overlap[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
+    for kernel in (described_by_host, described_by_host_overlap):
+        # The last rows of a larger tensor, and a tensor whose last tile is cut off.
+        tensors = floats(90, 16)[30:], floats(60, 16)
+        kernel[(4,)](*(TensorDescriptor.from_tensor(one, [16, 16]) for one in tensors), BLOCK=16)
     tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_some_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)

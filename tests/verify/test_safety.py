@@ -23,7 +23,8 @@ KERNELS = Path(__file__).with_name("kernels.py")
 LINES = KERNELS.read_text("utf-8").splitlines()
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SAFE = (
-    "copy_to_n", "copy_shifted", "described", "tiles_overlap_with_equal_values", "split_k_atomic", "split_k_lock",
+    "copy_to_n", "copy_shifted", "described", "described_by_host", "tiles_overlap_with_equal_values", "split_k_atomic",
+    "split_k_lock",
     "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
     "split_k_lock_releases", "carries_when_flagged", "asserts_indices", "fills_described",
     "added_in_place", "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
@@ -34,6 +35,7 @@ WRONG = {
     "copy_before_zero": ("out-of-bounds", KERNEL, ["offsets - 1"]),
     "far_beyond": ("out-of-bounds", KERNEL, ["offsets * 16"]),
     "described_too_large": ("out-of-bounds", KERNEL, ["source.load"]),
+    "described_by_host_overlap": ("program-race", KERNEL, ["target.store", "target.store"]),
     "described_tiles_overlap": ("program-race", KERNEL, ["target.store", "target.store"]),
     "tiles_overlap": ("program-race", KERNEL, ["tl.store", "tl.store"]),
     "tiles_overlap_with_some_equal_values": ("program-race", KERNEL, ["tl.store", "tl.store"]),
@@ -107,7 +109,7 @@ def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     several = {name: one for name, one in captures("cuda:90").items() if verdict_of(name).all_programs > 1}
     found = {name: verify_launch(capture, elements=1) for name, capture in several.items()}
     proved = {name for name, verdict in found.items() if verdict.proved}
-    assert proved == {"copy_to_n", "copy_shifted", "described", "split_k_atomic"}
+    assert proved == {"copy_to_n", "copy_shifted", "described", "described_by_host", "split_k_atomic"}
     assert all(found[name].answer == "safe" for name in proved)
     assert "all 4 programs (1 executed, the others by a proof)" in found["copy_to_n"].scope
     # What z3 cannot rule out is executed: no fault of one program among many is missed.
