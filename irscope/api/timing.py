@@ -119,9 +119,9 @@ def predict(
             try:
                 return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
             except NotFollowed as error:
-                return _analytic(capture, part, f"its SASS was not followed: {error}")
+                return _analytic(capture, part, f"its SASS was not followed ({str(error).rstrip('.')})")
     why = "no SASS" if capture.target.backend == "cuda" else f"the machine code of {capture.target} is not modelled"
-    return _analytic(capture, part, f"{why}:")
+    return _analytic(capture, part, why)
 
 
 def _calibrated_clock(target: Target, part: str | None) -> Clock:
@@ -195,7 +195,7 @@ def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
     roofline = counted_roofline(stated, None)
     units = {str(one.unit): one.time_s[0] for one in roofline.units if one.time_s is not None}
     held = occupancy_of(stated)
-    notes = (f"{why} predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
+    notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
         stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,

@@ -103,8 +103,10 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     if grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     function = _kernel_of(capture)
-    program = Program(function, lambda item: item.opcode.partition(".")[0] in KINDS)
     launch = _Launch(capture, grid)
+    program = Program(
+        function, lambda item: item.opcode.partition(".")[0] in KINDS, is_specialized=launch.is_specialized
+    )
     assumed, warps = launch.assumed, launch.warps
     launch.has_shared_addresses = program.addresses_need_shared
     occupied = occupancy_of(capture)
@@ -240,6 +242,7 @@ class _Launch:
         self.grid = grid
         self.warps = warps_of(capture) or 4
         module = parse_mlir(capture.texts.get("ttgir", ""))
+        self.is_specialized = any(one.opcode == "warp_specialize" for one in module.walk())
         self.shared_bytes = capture.resources.shared_bytes or 0
         self.stack_bytes = capture.resources.stack_bytes or 0
         major = int(str(capture.target.arch)) // 10
@@ -252,6 +255,10 @@ class _Launch:
         self.has_shared_addresses = False
         """Whether addresses go through shared memory."""
         self.assumed = Assumptions(array_bytes=self.array_bytes, ctas=prod(grid))
+        if self.is_specialized:
+            self.assumed.notes.add(
+                "specialised warps wait for one another as modelled, which was not compared with measured times"
+            )
 
     def _place(self, capture: Capture, module: MlirModule, at: int) -> tuple[str, ...]:
         kernel = module.kernel

@@ -18,7 +18,10 @@ _TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
 class Program:
     """The code of a kernel, ready to be walked."""
 
-    def __init__(self, function: SassFunction, observed: Callable[[Instruction], bool]) -> None:
+    def __init__(
+        self, function: SassFunction, observed: Callable[[Instruction], bool], *, is_specialized: bool = False
+    ) -> None:
+        """`is_specialized`: whether its warps run partitions of their own."""
         self.code = function.instructions
         self.bases = [item.opcode.partition(".")[0] for item in self.code]
         labels = {label.name: label.index for label in function.labels}
@@ -53,7 +56,7 @@ class Program:
             if self.bases[index] == "BRX" and (table := item.text.partition("BRANCH_TARGETS ")[2])
         }
         """Branch through a register → where it goes by the number that chose the register's value."""
-        self.is_specialized = any(item.opcode.startswith("USETMAXREG") for item in self.code)
+        self.is_specialized = is_specialized
 
     def _floats_to_indices(self) -> set[int]:
         """Instructions whose floats become integers that go into addresses, by the order of the code."""

@@ -205,7 +205,7 @@ class _Group:
             if (table := program.tables.get(at)) and (chosen := self.state.partition) is not None:
                 return self._dispatch(at, table, chosen)
             if base != "RET":
-                raise NotFollowed(f"{self.program.code[at].text}: where it goes on is not known.")
+                raise NotFollowed(f"the target of {item.text} is not known.")
             self.is_cut = True
             return None
         taken: Array | None = np.ones((1, 1), np.bool_)
@@ -314,17 +314,19 @@ class _Group:
     def _dispatch(self, at: int, table: Sequence[int], chosen: Array) -> int | list[_Group]:
         """Where each warp goes by the partition that it was told."""
         chosen = np.broadcast_to(chosen[:, 0], (self.state.rows,))
-        numbers = sorted({min(int(one), len(table) - 1) for one in chosen})
+        numbers = np.unique(chosen).tolist()
+        if numbers[-1] >= len(table):
+            raise NotFollowed(f"the target of {self.program.code[at].text} is not known.")
         if len(numbers) == 1:
             return self._went(at, table[numbers[0]])
         groups: list[_Group] = []
         for number in numbers:
-            group = self._of(np.flatnonzero(chosen == number))
+            group = self._subset(np.flatnonzero(chosen == number))
             group.at = group._went(at, table[number])
             groups.append(group)
         return groups
 
-    def _of(self, chosen: Array) -> _Group:
+    def _subset(self, chosen: Array) -> _Group:
         """Some of the warps, as far as they have come."""
         group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen], self.passed)
         group.trace = list(self.trace)
@@ -343,7 +345,7 @@ class _Group:
         groups: list[_Group] = []
         for side in (True, False):
             chosen = np.flatnonzero(goes == side)
-            group = self._of(chosen)
+            group = self._subset(chosen)
             if end:
                 group.at = len(self.program.code) if side else at + 1
             else:

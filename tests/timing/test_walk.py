@@ -66,6 +66,7 @@ def test_its_time_is_that_of_its_work() -> None:
     capture = recorded("cuda:90")
     prediction = predict(capture)
     assert prediction.method == "simulated"
+    assert any("specialised warps" in note for note in prediction.notes)
     bytes_needed = 3 * SIZE * SIZE * 2
     assert bytes_needed <= prediction.dram_bytes < 3 * bytes_needed
     # What the tensor cores of the 16 multiprocessors that have a CTA take for it at their peak.
