@@ -429,8 +429,8 @@ def _builders(folder: Path) -> dict[str, frozenset[str]]:
 
 @cache
 def _has_argument(folder: Path, *names: str) -> bool:
-    """Whether the compiler's library holds one of the names, as the argument of a pass of its: `tritongpu-coalesce`."""
-    # As most are spelled first: one that is there is found in a tenth of the time that it takes to miss one.
+    """Whether the compiler's library holds one of the names, as the argument of a pass: `tritongpu-coalesce`."""
+    # The usual spelling first: each that is not there costs a search of everything.
     both = ((name.replace("_", "-"), name.replace("-", "_")) for name in names)
     spellings = [f"{name}\0".encode() for name in dict.fromkeys((*chain(*both), *names))]
     for path in (*folder.glob("_C/libtriton*.*"), *folder.glob("backends/amd/lib/libtriton_amd_codegen*")):
