@@ -86,9 +86,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     if half := config.getoption("--half"):
-        others = [item for item in items if crc32(item.nodeid.encode()) % 2 != half - 1]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 2 == half - 1]
+        halves: tuple[list[pytest.Item], list[pytest.Item]] = [], []
+        for item in items:
+            halves[crc32(item.nodeid.encode()) % 2].append(item)
+        items[:] = halves[half - 1]
+        config.hook.pytest_deselected(items=halves[2 - half])
     # The longest begin first, so that no worker is left with one of them at the end.
     items.sort(key=lambda item: "test_every_command_runs" not in item.name)
     if any(item.get_closest_marker("triton") for item in items) and not _has_triton():

@@ -1,4 +1,4 @@
-"""Every `irscope` command in the README and the docs runs, and every link leads somewhere."""
+"""The `irscope` commands in the README and the docs run, and every link leads somewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [one for one in sorted((ROOT / "docs").glob("*.md")) if one not in CHECKED]
 """Those whose commands run here; tests/test_site.py runs those of the others, and compares what they print."""
 RARELY = ("compile-time.md", "findings.md", "guide.md", "movie.md", "poster.md", "roofline.md", "timing.md")
-"""Pages that `make exhaustive` runs: each of their commands has tests of its own in tests/cli."""
+"""Pages that `make exhaustive` runs alone."""
 ON_A_GPU = ("bench", "profile", "--gpu")
 LAUNCHES = {
     "softmax": "softmax_kernel[(4,)](Buffer(), Buffer(), 781, 781, 1, 781, 1, BLOCK=1024)",

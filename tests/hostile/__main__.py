@@ -1,5 +1,4 @@
-"""`python -m tests.hostile [KIND COUNT]… [--jobs N] [--seed FIRST] [--only SEED] [--budget SECONDS]
-[--unmutated COUNT]`.
+"""`python -m tests.hostile [KIND COUNT]… [--jobs N] [--seed FIRST] [--only SEED] [--budget SECONDS]`.
 
 Mutates real files, reproducibly, and asks every command and reader for each: captures, logs (MLIR's, LLVM's and
 Triton's caches) and texts of each language. No kind means the long run. Needs neither Triton, nor a GPU, nor a network.
@@ -35,8 +34,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="irscope-hostile-") as folder:
         tempfile.tempdir = folder
         os.environ["IRSCOPE_HOME"] = str(Path(folder) / "home")
-        steps = unmutated(Path(folder), asked.unmutated)
-        plain = [f"{step.name}: {fault}" for step in steps if (fault := fault_of(step))]
+        plain = [f"{step.name}: {fault}" for step in unmutated(Path(folder)) if (fault := fault_of(step))]
         for fault in plain:
             print(f"unmutated: {fault}", flush=True)
         for case, faults in search(cases, steps_of, asked.jobs, asked.budget):
@@ -70,7 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--only", type=int, help="this one seed")
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS", help="of processor time")
-    parser.add_argument("--unmutated", type=int, metavar="COUNT", help="captures that are tried as they are (all)")
     return parser
 
 

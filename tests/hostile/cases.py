@@ -53,9 +53,9 @@ def steps_of(case: Case, folder: Path) -> Iterator[Step]:
     return _of_text(case.kind, draw, folder)
 
 
-def unmutated(folder: Path, count: int | None = None) -> Iterator[Step]:
-    """Every command on (so many of) the captures as they are: none may fail. Loads what the workers are forked with."""
-    for path in capture_files()[:count]:
+def unmutated(folder: Path) -> Iterator[Step]:
+    """Every command on the captures as they are: none may fail. Also loads what the workers are forked with."""
+    for path in capture_files():
         yield from _viewing(path, path, folder, must_work=True)
 
 

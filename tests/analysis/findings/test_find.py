@@ -45,7 +45,7 @@ SAMPLE = [
 
 
 def _half(cases: list[Any]) -> list[Any]:
-    """Every second one of those of every day: the others' codes are looked for by `check`, or have a price, below."""
+    """Every second one of those of every day; `make exhaustive` has the others."""
     daily = [one for one in cases if not one.marks]
     return [
         one if one.marks or one in daily[::2] else pytest.param(*one.values, id=one.id, marks=pytest.mark.exhaustive)
