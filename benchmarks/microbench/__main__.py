@@ -17,6 +17,7 @@ from irscope.record.gpu.microbench import (
     REPEATS,
     LoadedKernel,
     Microbenchmarks,
+    TimedKernel,
     assemble,
     clock_rate,
     latency,
@@ -174,6 +175,57 @@ def sectors(bench: Microbenchmarks) -> None:
                 bench.record(name, values, "picoseconds of the whole part for each warp instruction", how)
 
 
+def streams(bench: Microbenchmarks) -> None:
+    """DRAM's rate where each CTA reads a region of its own, or pieces next to other CTAs', by what is in flight."""
+    total = 1 << 30
+    for words, unroll, threads, each in (
+        (4, 1, 32, 1), (4, 1, 64, 1), (4, 1, 128, 1), (4, 1, 256, 1), (4, 1, 512, 1), (4, 1, 1024, 1), (4, 2, 1024, 1),
+        (4, 1, 32, 8), (4, 1, 64, 8), (4, 1, 128, 8), (4, 1, 256, 8), (4, 2, 256, 8), (4, 4, 256, 8), (4, 4, 32, 8),
+        (4, 8, 32, 8), (4, 4, 64, 8), (1, 1, 128, 8), (1, 4, 128, 8), (1, 1, 256, 8), (1, 4, 256, 8), (4, 4, 128, 2),
+        (4, 4, 128, 4), (4, 1, 32, 16), (4, 1, 32, 32), (1, 1, 32, 32), (1, 4, 32, 32), (4, 2, 64, 16), (4, 4, 64, 16),
+    ):  # fmt: skip
+        for name, is_apart in (("apart", True), ("ordered", False)):
+            ctas = each * bench.units
+            piece = 4 * words * unroll * threads
+            moved = total // (piece * ctas) * piece * ctas
+            taken = bench.seconds(kernels.streams(words, unroll, is_apart), ctas, threads, total >> 16)
+            row = f"stream_{name}_{4 * words}B_x{unroll}_{each}x{threads}"
+            how = (
+                f"{each} CTAs of {threads} threads a multiprocessor, {4 * words} bytes × {unroll} in flight a thread: "
+                f"pieces of {piece} bytes, {'of a region of its own' if is_apart else 'next to those of other CTAs'}"
+            )
+            bench.record(row, [moved / value for value in taken], "bytes in a second of the whole part", how)
+
+
+def few_sectors(bench: Microbenchmarks) -> None:
+    """Stores and loads of all CTAs that meet on a few sectors."""
+    for store in (True, False):
+        for jump in (4, 32):
+            for span in (32, 128, 512, 2048, 4096, 8192, 32768, 131072, 1 << 20):
+                timed = kernels.sectors(1, 1, jump, span, store)
+                ctas, threads = 8 * bench.units, 256
+                values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
+                          for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
+                name = f"few_{'write' if store else 'read'}_{jump}apart_{span}bytes"
+                bench.record(name, values, "cycles of the whole part for each warp instruction",
+                             f"lanes {jump} bytes apart, all within {span} bytes")  # fmt: skip
+
+
+def beside_wgmma(bench: Microbenchmarks) -> None:
+    """Clocks of a warpgroup that multiplies and of one that uses another unit, alone and together."""
+    rows = [(unit, 128, source) for source in (False, True) for unit in kernels.BESIDE]
+    rows += [("fma", each, False) for each in (16, 32, 64)]
+    for unit, each, from_registers in rows:
+        for multiplies, others, name in ((True, False, "alone"), (False, True, "alone"), (True, True, "together")):
+            text = kernels.beside_wgmma(unit, multiplies, others, from_registers, each)
+            bench.clocks(TimedKernel(text, 1, 64 * 1024), threads=256)
+            row = f"beside_{unit}_{each}_{'registers' if from_registers else 'shared'}"
+            how = f"512 wgmma m64n128k16 in groups of 8, and {256 * each:,} instructions of each of 4 warps, {name}"
+            for place, (works, side) in enumerate(((multiplies, "wgmma"), (others, "unit")), 1):
+                if works:
+                    bench.record(f"{row}_{side}_{name}", [float(bench.out[place].item())], "cycles", how)
+
+
 def code(bench: Microbenchmarks) -> None:
     """The rate of instructions by the size of a loop."""
     for kilobytes in (16, 32, 64, 96, 128, 160, 192, 256, 512):
@@ -217,7 +269,8 @@ def _empty_many() -> str:
 
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
-    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, code, tensor_cores,
+    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, streams,
+    few_sectors, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 
 

@@ -205,3 +205,91 @@ def straight_code(kilobytes: int, turns: int = 8) -> TimedKernel:
     before += "".join(f"cvt.rn.f32.u32 %f{10 + chain}, %r1;" for chain in range(4))
     after = "".join(f"st.global.f32 [%rd2+{4 * chain}], %f{10 + chain};" for chain in range(4))
     return TimedKernel(entry(looped("\n".join(lines), turns), before, after), count * turns)
+
+
+def streams(words: int, unroll: int, is_apart: bool) -> str:
+    """Read n bytes × 64 KiB: each CTA in order, from a region of its own or pieces that lie next to other CTAs'.
+
+    Each thread has `unroll` accesses of `words` words in flight, whose CTA covers one piece with all of them.
+    """
+    kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
+    size = 4 * words
+    lines = []
+    for number in range(unroll):
+        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
+        registers = f"{{{registers}}}" if words > 1 else registers
+        lines.append(f"ld.global.{kind} {registers}, [%rd10]; add.s64 %rd10, %rd10, %rd12;")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(words * unroll)]
+    lines.append("add.s64 %rd10, %rd10, %rd15;")
+    body = f"LOOP:\n{chr(10).join(lines)}\nsub.s64 %rd16, %rd16, 1; setp.gt.s64 %p1, %rd16, 0;\n@%p1 bra LOOP;"
+    begin = "mul.lo.s64 %rd18, %rd17, %rd16;" if is_apart else "mov.u64 %rd18, %rd17;"
+    jump = "mov.u64 %rd15, 0;" if is_apart else "mul.lo.s64 %rd15, %rd17, %rd14; sub.s64 %rd15, %rd15, %rd17;"
+    # %rd17: bytes of a piece; %rd14: CTAs; %rd16: pieces of a CTA; %rd12: from one access of a thread to its next.
+    before = f"""
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; cvt.u64.u32 %rd14, %r6;
+mul.wide.u32 %rd12, %r5, {size}; mul.lo.s64 %rd17, %rd12, {unroll};
+mul.wide.u32 %rd16, %r3, 65536; mul.lo.s64 %rd19, %rd17, %rd14; div.u64 %rd16, %rd16, %rd19;
+{begin} {jump}
+cvt.u64.u32 %rd11, %r2; mul.lo.s64 %rd10, %rd18, %rd11; add.s64 %rd10, %rd10, %rd1;
+mul.wide.u32 %rd11, %r1, {size}; add.s64 %rd10, %rd10, %rd11; mov.u32 %r14, 0;"""
+    return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
+
+
+BESIDE = {
+    "special": "ex2.approx.ftz.f32 %f{i}, %f{i};",
+    "fma": "fma.rn.f32 %f{i}, %f{i}, %f200, %f201;",
+    "add": "add.f32 %f{i}, %f{i}, %f201;",
+    "alu": "shf.l.wrap.b32 %r{i}, %r{i}, %r{i}, 7;",
+    "convert": "cvt.rn.f16x2.f32 %r{i}, %f{i}, %f201; mov.b32 %f{i}, %r{i};",
+    "shared": "ld.volatile.shared.v4.u32 {{%r{i}, %r21, %r22, %r23}}, [%r201+{place}];",
+}
+"""What other warps do while one warpgroup multiplies, by the unit that does it."""
+
+
+def beside_wgmma(unit: str, multiplies: bool, others: bool, from_registers: bool = False, each: int = 128) -> str:
+    """Two warpgroups: one has 512 wgmma m64n128k16 in groups of 8, the other up to 32,768 instructions of a unit.
+
+    A thread of each stores its clocks behind the first result.
+
+    Args:
+        unit: one of `BESIDE`.
+        multiplies: whether the first warpgroup works.
+        others: whether the second one does.
+        from_registers: whether A comes from registers.
+        each: instructions of the unit among 128; the others wait for a few cycles.
+    """
+    sums = ", ".join(f"%f{20 + place}" for place in range(64))
+    a, more = ("{%r300, %r301, %r302, %r303}", "1, 1, 1, 0") if from_registers else ("%rd20", "1, 1, 1, 0, 0")
+    one = f"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {{{sums}}}, {a}, %rd21, {more};\n"
+    group = f"wgmma.fence.sync.aligned;\n{one * 8}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+    loop = 'mov.u32 %r9, {}; {}:\n.pragma "nounroll";\n{}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0; @%p1 bra {};\n'
+    first = loop.format(64, "FIRST", group, "FIRST")
+    line = "\n".join(BESIDE[unit].format(i=10 + number % 8, place=2048 * (number % 8)) for number in range(each))
+    second = loop.format(256, "SECOND", line, "SECOND")
+    body = f"""mov.u64 %rd7, %clock64;
+setp.ge.u32 %p3, %r1, 128;
+@%p3 bra OTHER;
+{first if multiplies else ""}
+mov.u64 %rd8, %clock64;
+bra.uni DONE;
+OTHER:
+{second if others else ""}
+mov.u64 %rd8, %clock64;
+DONE:
+sub.s64 %rd8, %rd8, %rd7;"""
+    begin = [f"mov.f32 %f{20 + place}, 0f00000000;" for place in range(64)]
+    begin += [f"cvt.rn.f32.u32 %f{10 + chain}, %r1; add.u32 %r{10 + chain}, %r1, {chain};" for chain in range(8)]
+    begin += [f"mov.u32 %r{place}, 0;" for place in range(18, 24)]
+    begin.append(
+        "cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r1; mad.lo.u32 %r201, %r1, 16, %r4;"
+        "shr.u32 %r5, %r4, 4; and.b32 %r5, %r5, 0x3fff; cvt.u64.u32 %rd20, %r5;"
+        "or.b64 %rd20, %rd20, 0x0000004000080000; add.s64 %rd21, %rd20, 1024;"
+        "mov.u32 %r300, %r1; mov.u32 %r301, %r1; mov.u32 %r302, %r1; mov.u32 %r303, %r1;"
+    )
+    end = [f"st.global.f32 [%rd2+{4 * place}], %f{place};" for place in (*range(10, 18), *range(20, 84))]
+    end += [f"st.global.u32 [%rd2+{512 + 4 * place}], %r{place};" for place in range(10, 24)]
+    end.append(
+        "and.b32 %r5, %r1, 127; setp.eq.u32 %p4, %r5, 0; shr.u32 %r6, %r1, 7; mul.wide.u32 %rd9, %r6, 8;"
+        "add.s64 %rd9, %rd9, %rd0; @%p4 st.global.u64 [%rd9+8], %rd8;"
+    )
+    return entry(body, "\n".join(begin), "\n".join(end), shared=True)

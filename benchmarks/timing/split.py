@@ -1,6 +1,7 @@
 """The split of the families into those for tuning and those for validation, drawn before anything was measured.
 
-Families whose names begin with `fresh_` were written later, without sight of the model: a second validation set.
+Families whose names begin with `fresh_` were written later, without sight of the model: a second validation set. Those
+whose names begin with `specialized_` have specialised warps, which are modelled and were not measured before.
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ import random
 from collections.abc import Iterable
 from typing import Literal
 
-Part = Literal["tuning", "validation", "fresh"]
-PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh")
+Part = Literal["tuning", "validation", "fresh", "specialized"]
+PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized")
 
 SEED = 35
 
 
 def split(names: Iterable[str]) -> dict[str, Part]:
-    """Assign each family by its name: of all that are not fresh, in alphabetical order, a random half is for tuning."""
+    """Assign each family by its name: of those of the first set, in alphabetical order, a random half is for tuning."""
     every = sorted(names)
-    ordered = [name for name in every if not name.startswith("fresh_")]
+    later: dict[str, Part] = {}
+    for name in every:
+        if name.startswith("fresh_"):
+            later[name] = "fresh"
+        elif name.startswith("specialized_"):
+            later[name] = "specialized"
+    ordered = [name for name in every if name not in later]
     tuning = set(random.Random(SEED).sample(ordered, len(ordered) // 2))
     parts: dict[str, Part] = {name: "tuning" if name in tuning else "validation" for name in ordered}
-    return parts | {name: "fresh" for name in every if name.startswith("fresh_")}
+    return parts | later

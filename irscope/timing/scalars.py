@@ -142,7 +142,7 @@ class WordsForWorkers:
 
     def partitions(self, address: Value, turn: int) -> Value:
         """The bytes at the addresses of some warps; None if one of them is not known."""
-        if address is None or address.shape[1] != 1:
+        if address is None or (address != address[:, :1]).any():
             return None
         found: list[int] = []
         for place in map(int, address[:, 0]):

@@ -114,6 +114,9 @@ def walk(
         more = group.run(allow_split=len(groups) + len(done) < _MOST_GROUPS)
         if more:
             groups += more
+            if program.is_specialized:
+                # The first warps tell the others what to run, so they come first.
+                groups.sort(key=lambda each: -int(each.rows[0]))
         else:
             done.append(Walked(group.rows, group.trace, group.is_cut))
     return done

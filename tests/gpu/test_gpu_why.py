@@ -19,3 +19,13 @@ def test_a_mend_that_holds_in_the_launch_is_timed() -> None:
     assert (found["code"], suggestion["outcome"]) == ("IRS101", "better")
     assert suggestion["time"]["verdict"] == "identical"
     assert suggestion["time"]["ratio"]["low"] <= suggestion["time"]["ratio"]["value"]
+
+
+def test_other_tiles_are_timed_on_their_own_grid() -> None:
+    answer = irscope("why", SCRIPTS / "small_tiles.py", "--time", "--json")
+    assert answer.returncode == 0, answer.stderr
+    ((found, *_),) = [one["findings"] for one in json.loads(answer.stdout)]
+    assert found["code"] == "IRS308"
+    (tiles,) = [one for one in found["suggestions"] if any("BLOCK" in each for each in one["changes"])]
+    assert tiles["time"]["ratio"]["value"] < 0.5
+    assert tiles["time"]["verdict"] in ("identical", "close")

@@ -9,6 +9,7 @@ from benchmarks.timing.families import (
     indexed,
     products,
     rows,
+    specialized,
     tiles,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "indexed",
     "products",
     "rows",
+    "specialized",
     "tiles",
 ]

@@ -170,11 +170,15 @@ def other_factors(names: Sequence[tuple[str, int, int]], divisor: int) -> Sugges
     return Suggestion(text, tuple(FixChange("factor", name, new, value) for name, value, new in names))
 
 
+_OF_ARGUMENTS = ("divisible", "constant", "hint", "contiguous", "factor")
+"""Kinds of changes that say what an argument is."""
+
+
 def not_so(capture: Capture, changes: Sequence[FixChange]) -> str:
     """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
     for one in changes:
         row = _recorded(capture, one.name)
-        if one.kind in ("option", "layout", "snapshot", "compare"):
+        if one.kind not in _OF_ARGUMENTS or (row is None and one.name in capture.launch.constexprs):
             continue
         if one.kind == "factor":
             return f"it is {one.was} in this launch, not {one.value}"

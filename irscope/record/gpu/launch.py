@@ -146,10 +146,11 @@ class _PinnedLaunch:
         self.grid = seen.grid
         self.device = torch.cuda.current_device()
         self.kept = keep_arguments(seen, seen.kernel)
-        self._variants: dict[str, Any] = {}
+        self._variants: dict[str, tuple[Any, tuple[int, int, int] | None]] = {}
+        """Key → Triton's CompiledKernel, and its grid if it has one of its own."""
 
-    def run(self, kernel: Any, wait: bool = True) -> None:
-        launch(kernel, self.grid, self.kept.arguments)
+    def run(self, kernel: Any, grid: tuple[int, int, int] | None = None, wait: bool = True) -> None:
+        launch(kernel, grid or self.grid, self.kept.arguments)
         if wait:
             torch.cuda.synchronize()
 
@@ -187,11 +188,13 @@ class _PinnedLaunch:
         else:
             self.sink(messages.Answered(value))
 
-    def load(self, key: str, metadata: dict[str, Any], binary: bytes) -> None:
-        self._variants[key] = with_binary(self.kernel, binary, metadata)
+    def load(
+        self, key: str, metadata: dict[str, Any], binary: bytes, grid: tuple[int, int, int] | None = None
+    ) -> None:
+        self._variants[key] = with_binary(self.kernel, binary, metadata), grid
 
     def check(self, key: str) -> Agreement:
-        run = partial(self.run, self._variants[key])
+        run = partial(self.run, *self._variants[key])
         return self._guarded(lambda: self.kept.check(run, self._alive))
 
     def time(self, keys: tuple[str, ...], rounds: int, cold: bool) -> tuple[tuple[float, ...], ...]:
@@ -200,12 +203,12 @@ class _PinnedLaunch:
 
         # Its own program once more, loaded elsewhere: what that differs from itself is noise.
         again = with_binary(self.kernel, self.kernel.kernel, {})
-        kernels = [self.kernel, again, *(self._variants[key] for key in keys)]
+        kernels = [(self.kernel, None), (again, None), *(self._variants[key] for key in keys)]
         times: list[list[float]] = []
 
         def measure() -> Agreement:
             self.kept.fill()
-            runs = [partial(self.run, kernel, wait=False) for kernel in kernels]
+            runs = [partial(self.run, *kernel, wait=False) for kernel in kernels]
             times.extend(time_launches(runs, rounds, cold, self.kept.refill_changed, self._alive))
             return Agreement("identical")
 
@@ -216,11 +219,11 @@ class _PinnedLaunch:
 
     def profile(self, key: str) -> None:
         """Launch a variant once, for a profiler, which sees no other launch if it was told to wait for this."""
-        kernel = self._variants[key]
+        kernel, grid = self._variants[key]
         self.kept.fill()
         torch.cuda.synchronize()
         torch.cuda.profiler.start()
-        self.run(kernel)
+        self.run(kernel, grid)
         torch.cuda.profiler.stop()
 
     def ceilings(self, dtype: str) -> messages.CeilingsMeasured:

@@ -19,7 +19,7 @@ from irscope.ir.logs.source_page import read_source_page
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
 from irscope.record.gpu.messages import Answered, Do, Fault, LaunchInfo, PinLaunch, RunProgram
-from irscope.record.gpu.session import load_command
+from irscope.record.gpu.session import load_command, own_grid
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import child_process, module_command
 from irscope.record.process.events import RecordingEvent, Refused
@@ -109,7 +109,7 @@ def profile_launch(
     launch this time, or Nsight Compute may not read the counters.
     """
     with own_folder() as folder:
-        loads = [load_command(capture) for capture in captures]
+        loads = [load_command(capture, own_grid(capture, captures[0])) for capture in captures]
         commands = [PinLaunch(request, number), *loads, *(Do("profile", load.arguments[:1]) for load in loads)]
         files = folder / "commands", folder / "events"
         files[0].write_bytes(b"".join(map(frame_of, commands)))

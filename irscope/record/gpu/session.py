@@ -273,7 +273,7 @@ class DeviceSession:
 
     def _load(self, capture: Capture) -> str:
         """Give the child a capture's binary, once; returns the key it has there."""
-        child, load = self._started(), load_command(capture)
+        child, load = self._started(), load_command(capture, own_grid(capture, self.baseline))
         key = load.arguments[0]
         if key not in child.loaded:
             self._ask(load.method, *load.arguments)
@@ -302,10 +302,11 @@ class DeviceSession:
 
 
 def require_variant(capture: Capture, base: Capture, launch: int) -> None:
-    """Raise UsageError for what is no variant of a launch: other parameters, constants or target."""
+    """Raise UsageError for what is no variant of a launch: other parameters or target, or constants without a grid."""
     if capture.target != base.target:
         raise UsageError(f"a binary for {capture.target} cannot run here: the GPU is {base.target}.")
-    if capture.launch.signature != base.launch.signature or capture.launch.constants != base.launch.constants:
+    has_others = capture.launch.constants != base.launch.constants
+    if capture.launch.signature != base.launch.signature or (has_others and own_grid(capture, base) is None):
         raise UsageError(
             f"{capture!r} was compiled for other parameters or constants than launch {launch} of "
             f"{base.name}: its binary cannot stand in for that."
@@ -357,12 +358,18 @@ def why_not_runnable(capture: Capture) -> str | None:
     return "it holds no binary" if _binary_of(capture) is None else None
 
 
-def load_command(capture: Capture) -> messages.Do:
-    """The command that gives a process on the GPU a capture's binary."""
+def own_grid(capture: Capture, base: Capture) -> tuple[int, int, int] | None:
+    """The grid of a variant with other values of tl.constexpr, its tiles; None where it runs on the launch's grid."""
+    return capture.launch.grid if capture.launch.constants != base.launch.constants else None
+
+
+def load_command(capture: Capture, grid: tuple[int, int, int] | None = None) -> messages.Do:
+    """The command that gives a process on the GPU a capture's binary; `grid`: in place of the launch's own."""
     binary = _binary_of(capture) or b""
     metadata: dict[str, Any] = dict(capture.metadata)
     text = json.dumps(metadata, sort_keys=True, default=str)
-    return messages.Do("load", (hashlib.sha256(binary + text.encode()).hexdigest(), json.loads(text), binary))
+    key = hashlib.sha256(binary + f"{text}{grid}".encode()).hexdigest()
+    return messages.Do("load", (key, json.loads(text), binary, grid))
 
 
 _BLOCKS = 20
