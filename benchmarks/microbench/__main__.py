@@ -211,6 +211,28 @@ def few_sectors(bench: Microbenchmarks) -> None:
                              f"lanes {jump} bytes apart, all within {span} bytes")  # fmt: skip
 
 
+def again(bench: Microbenchmarks) -> None:
+    """Loads that hit L1 by the distance of their lanes, and stores into sectors that were stored to just before."""
+    for words in (1, 2, 4):
+        for stride in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 132, 1028):
+            if stride % (4 * words):
+                continue
+            timed = kernels.l1_reads(stride, words)
+            values = [taken / timed.operations / 16 for taken in bench.clocks(timed, threads=512)]
+            bench.record(f"l1_read_{4 * words}B_{stride}apart", values, "cycles of the multiprocessor for each warp",
+                         f"16 warps, {4 * words} bytes, lanes {stride} bytes apart, all in L1")  # fmt: skip
+    for apart, counts in ((16, (1, 2, 4, 8)), (32, (1, 2, 4, 8, 16)), (4, (1, 2))):
+        for times in counts:
+            for place, span in (("l2", 16 << 20), ("dram", 2 << 30)):
+                timed = kernels.stores_again(times, apart, span)
+                ctas, threads = 8 * bench.units, 256
+                values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
+                          for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
+                bench.record(f"{place}_again_{apart}apart_{times}times", values,
+                             "cycles of the whole part for each warp instruction",
+                             f"2 bytes, lanes {apart} bytes apart, {times} stores side by side")  # fmt: skip
+
+
 def beside_wgmma(bench: Microbenchmarks) -> None:
     """Clocks of a warpgroup that multiplies and of one that uses another unit, alone and together."""
     rows = [(unit, 128, source) for source in (False, True) for unit in kernels.BESIDE]
@@ -270,7 +292,7 @@ def _empty_many() -> str:
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
     clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, streams,
-    few_sectors, code, tensor_cores, beside_wgmma,
+    few_sectors, again, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 
 

@@ -293,3 +293,34 @@ sub.s64 %rd8, %rd8, %rd7;"""
         "add.s64 %rd9, %rd9, %rd0; @%p4 st.global.u64 [%rd9+8], %rd8;"
     )
     return entry(body, "\n".join(begin), "\n".join(end), shared=True)
+
+
+def l1_reads(stride_bytes: int, words: int = 1) -> TimedKernel:
+    """Loads that hit L1, whose lanes lie `stride_bytes` apart; each warp has 16 in flight, one word after another."""
+    kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
+    size, lines = 4 * words, []
+    for number in range(16):
+        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
+        registers = f"{{{registers}}}" if words > 1 else registers
+        # Other words of the same sectors where they are wide enough, else the same ones.
+        lines.append(f"ld.global.ca.{kind} {registers}, [%rd10+{size * number % max(stride_bytes, size)}];")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(16 * words)]
+    lines.append("xor.b64 %rd10, %rd10, 65536;")
+    before = f"""
+and.b32 %r11, %r1, 31; mul.wide.u32 %rd10, %r11, {stride_bytes}; add.s64 %rd10, %rd10, %rd1; mov.u32 %r14, 0;"""
+    text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;")
+    return TimedKernel(text, _LOOP * 16)
+
+
+def stores_again(times: int, apart: int, span_bytes: int) -> TimedKernel:
+    """Stores of 2 bytes, `apart` bytes from lane to lane, `times` one after another into the same sectors."""
+    lines = []
+    for _ in range(4):
+        lines.append("and.b64 %rd11, %rd10, %rd14; add.s64 %rd11, %rd11, %rd1;")
+        lines += [f"st.global.u16 [%rd11+{2 * number}], %h1;" for number in range(times)]
+        lines.append("add.s64 %rd10, %rd10, %rd12;")
+    before = f"""
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mov.u16 %h1, 1;
+mul.wide.u32 %rd10, %r10, {apart}; mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {apart};
+mov.u64 %rd14, {span_bytes - 1};"""
+    return TimedKernel(entry(looped("\n".join(lines), 16), before), 64 * times)

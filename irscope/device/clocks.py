@@ -103,6 +103,8 @@ class Clock:
     """Cycles more for each warp."""
     wgmma_latency: float = 30.0
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
+    wgmma_fma: float = 0.0
+    """Cycles that the tensor core stands still for each cycle of the FMA pipe, whichever warp uses it."""
     cta_start: float = 159.0
     """Cycles of a multiprocessor for each CTA that it starts: launches of 262,144 CTAs tell it; empty CTAs take 190."""
     cta_turnover: float = 425.0

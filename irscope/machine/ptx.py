@@ -519,9 +519,11 @@ class PtxCta(CtaRegisters):
             for address in np.unique(self._address(step, on)):
                 count = int(self._known(step.operands[1], on[:1], step)[0])
                 self._mbarriers[int(address)] = _Mbarrier(count, count)
+                self._listener.initialise(step.item, int(on[0]), int(address))
         elif what == "inval":
             for address in np.unique(self._address(step, on)):
                 self._mbarriers.pop(int(address), None)
+                self._listener.invalidate(int(address))
         elif what in ("arrive", "expect_tx"):
             self._arrive(step, on)
         elif what in ("try_wait", "test_wait") and "parity" in step.suffixes:

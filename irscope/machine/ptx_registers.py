@@ -193,6 +193,12 @@ class CtaListener:
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
         """Take a copy that an mbarrier's phase waits for."""
 
+    def initialise(self, item: Instruction, thread: int, barrier: int) -> None:
+        """Take the beginning of an mbarrier at an address."""
+
+    def invalidate(self, barrier: int) -> None:
+        """Take the end of the mbarrier at an address, whose memory is free again."""
+
     def arrive(self, threads: _Integers, barrier: int, queue: str = "") -> None:
         """Take arrivals at an mbarrier; with a queue, those that come when the unit has done what was begun so far."""
 

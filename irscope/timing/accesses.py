@@ -55,12 +55,10 @@ class Access:
     """Lines of 128 bytes: lookups of L1's tags."""
     pairs: float = 0.0
     """Pairs of sectors, which DRAM reads and writes together."""
-    fresh: float = 1.0
-    """Of a store: the part of its sectors that the CTA did not store to before."""
     missed: float = 1.0
     """The part of its sectors that are not in L1."""
     wavefronts: float = 0.0
-    """Of shared memory."""
+    """Of shared memory; of a scattered load, of L1."""
     ideal_wavefronts: float = 0.0
     array: int = -1
     bytes: float = 0.0
@@ -100,6 +98,10 @@ def _width(opcode: str) -> int:
     return next((_WIDTHS[part] for part in opcode.split(".")[1:] if part in _WIDTHS), 4)
 
 
+_SCATTERED = 1.5
+"""Times the sectors that are needed, from which on lanes may meet in a bank of L1."""
+
+
 class CtaWatch:
     """Sees the accesses of one CTA, with all its lanes."""
 
@@ -115,7 +117,6 @@ class CtaWatch:
         """Sector → how many had been fetched when it was."""
         self._kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
         """Arguments that L1 holds from one CTA to the next."""
-        self._stored: set[int] = set()
         self._fetched = 0.0
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
@@ -136,9 +137,7 @@ class CtaWatch:
         if kind == "local":
             # Spills: each lane has its own words side by side.
             width = _width(item.opcode)
-            return Access(
-                kind, width, width, max(width / 4, 1), width / 2, 1.0, self._spills_missed, array=SPILLS, is_on=on
-            )
+            return Access(kind, width, width, max(width / 4, 1), width / 2, self._spills_missed, array=SPILLS, is_on=on)
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
             target = address_of(operands[0]) if operands else None
@@ -199,13 +198,16 @@ class CtaWatch:
         array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
         ideal = lanes * width / SECTOR
         conflicts, passes = 1.0, 0.0
-        missed = written = 1.0
+        missed = 1.0
+        fronts = 0.0
+        if kind == "load" and count > _SCATTERED * ideal:
+            fronts = _wavefronts(value, width, active, 32)[0]
         if kind == "atomic":
             conflicts, passes = _collisions(value, mask, live)
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
                 passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
-        elif kind == "load" and "STRONG" not in item.opcode:
+        elif kind in ("load", "copy") and not any(one in item.opcode for one in ("STRONG", "BYPASS")):
             seen, since = self._seen, self._fetched - self._most_seen
             new = [sector for sector in set(ordered[fresh].tolist()) if seen.get(sector, -inf) < since]
             missed = len(new) / max(int(fresh.sum()), 1)
@@ -213,13 +215,9 @@ class CtaWatch:
             self._fetched += len(new)
             if array in self._kept:
                 missed = 0.0
-        elif kind == "store":
-            stored = set(ordered[fresh].tolist())
-            written = len(stored - self._stored) / max(int(fresh.sum()), 1)
-            self._stored |= stored
         return Access(
             kind, float(count), max(float(ideal), 1 / 8), float(lines.sum() / live),
-            float(apart.sum() / live), written, missed, array=array,
+            float(apart.sum() / live), missed, fronts, fronts, array=array,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
@@ -285,11 +283,13 @@ def _phase(item: Instruction, state: State, active: Array | None) -> Access | No
         # The parity stands in the highest bit of the register.
         return Access("wait", barrier=barrier, value=(value or 0) >> 31 & 1, is_on=on)
     if "ARRIVE" in item.opcode:
-        is_expecting = (
-            "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
-        )
+        # A register holds how many arrive (ART0) or the bytes that are expected; A1T0 is one arrival and nothing more.
+        has_count, is_one = "ART0" in item.opcode, "A1T0" in item.opcode
         lanes = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, state.lanes)).sum(axis=1).max())
-        return Access("arrive", barrier=barrier, value=value or 0 if is_expecting else 0, lanes=lanes, is_on=on)
+        if has_count:
+            lanes *= value or 1
+        expected = 0 if has_count or is_one or "TRANS64" not in item.opcode else value or 0
+        return Access("arrive", barrier=barrier, value=expected, lanes=lanes, is_on=on)
     return Access("init", barrier=barrier, value=value or 0, is_on=on) if "EXCH" in item.opcode else None
 
 

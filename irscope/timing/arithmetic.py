@@ -95,10 +95,9 @@ def _sum(item: Instruction) -> Step:
 def _multiply(item: Instruction) -> Step:
     opcode, operands = item.opcode, list(item.operands)
     target = operands.pop(0)
-    if operands and is_predicate(operands[0]):
-        return unknown(item)
+    carry_out = operands.pop(0) if operands and is_predicate(operands[0]) else None
     carry = predicate(operands.pop()) if ".X" in opcode and is_predicate(operands[-1]) else None
-    if len(operands) < 3:
+    if len(operands) < 3 or (carry_out and ".WIDE.U32" not in opcode):
         return unknown(item)
     left, right = operand(operands[0]), operand(operands[1])
     is_wide, is_high = ".WIDE" in opcode, ".HI" in opcode
@@ -114,13 +113,18 @@ def _multiply(item: Instruction) -> Step:
             put(state, target, None)
             if is_wide:
                 put(state, next_register(target), None)
+            if carry_out:
+                put(state, carry_out, None)
             return
         if is_wide or is_high:
             if is_unsigned:
                 product = (a.astype(np.uint64) * b.astype(np.uint64)).astype(np.int64)
             else:
                 product = signed32(a) * signed32(b)
-            total = product + c
+            total = product + c + more
+            if carry_out:
+                wrapped, added = total.astype(np.uint64), product.astype(np.uint64)
+                put(state, carry_out, (wrapped < added) | ((wrapped == added) & (more > 0)))
             if is_high:
                 put(state, target, total >> 32 & MASK)
                 return

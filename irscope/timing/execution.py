@@ -8,6 +8,7 @@ the same time, are walked with one lane of each kind of warp: how often their lo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, prod
@@ -147,7 +148,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
         program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
-        together, _atomic_granules(watch, tiles, launch), assumed.notes,
+        together, _atomic_granules(watch, tiles, launch, at_once), assumed.notes,
     )  # fmt: skip
 
 
@@ -190,12 +191,17 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
     return ranges
 
 
-def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch) -> dict[int, float]:
+def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once: int) -> dict[int, float]:
+    """Argument → in how many parts of one slice of L2 each are what the atomics of CTAs that run together access."""
     found: dict[int, float] = {}
+    start = _wave(prod(launch.grid), at_once)
     for array, own in watch.granules.items():
         count = float(len(own))
         if parts := tiles.granules.get(array):
             owners, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+            together = (owners >= start) & (owners < start + at_once)
+            if together.any():
+                owners, values = owners[together], values[together]
             ctas = max(len(np.unique(owners)), 1)
             count *= len(np.unique(values)) * ctas / max(_pairs(owners, values), 1)
         size = launch.array_bytes.get(array)
@@ -207,21 +213,28 @@ def _with_bytes(groups: Iterable[Walked]) -> None:
     """Give each bulk copy its bytes: what an mbarrier was told to expect, by the copies that land on it."""
     observed = [(group, place, entry) for group in groups for place, entry in enumerate(group.trace)
                 if isinstance(entry, Observed) and entry.payload is not None]  # fmt: skip
-    expected = loads = 0.0
+    expected: dict[int | None, float] = defaultdict(float)
+    loads: dict[int | None, float] = defaultdict(float)
     for group, _, entry in observed:
         times = entry.payload.is_on * len(group.rows)
         if entry.payload.kind == "arrive":
-            expected += entry.payload.value * times
+            expected[entry.payload.barrier] += entry.payload.value * times
         elif entry.payload.kind == "bulk":
-            loads += times
-    each = expected / loads if loads and expected else 16384.0
+            loads[entry.payload.barrier] += times
+    whole = sum(expected.values()) / sum(loads.values()) if sum(loads.values()) else 0.0
     for group, place, entry in observed:
         if entry.payload.kind in ("bulk", "bulk store"):
-            array = -2 - entry.index
+            array, barrier = -2 - entry.index, entry.payload.barrier
+            each = expected[barrier] / loads[barrier] if loads[barrier] and expected[barrier] else whole or 16384.0
             payload = replace(
                 entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array
             )
             group.trace[place] = Observed(entry.index, payload)
+
+
+def _wave(ctas: int, at_once: int) -> int:
+    """The first CTA of a wave in the middle of the launch."""
+    return min((ctas // 2) // at_once * at_once, ctas - at_once)
 
 
 def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
@@ -229,8 +242,7 @@ def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
     if ctas <= _MOST_CTAS:
         return np.arange(ctas), True
     window = min(at_once, _MOST_CTAS * 3 // 4)
-    start = (ctas // 2) // max(at_once, 1) * max(at_once, 1)
-    start = min(start, ctas - window)
+    start = _wave(ctas, window)
     everywhere = np.linspace(0, ctas - 1, _MOST_CTAS - window).astype(np.int64)
     return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
 

@@ -316,7 +316,7 @@ def _changed(execution: Execution, change: Callable[[Access], Access]) -> Execut
             return Observed(one.index, change(one.payload))
         return one
 
-    groups = [Walked(group.rows, [entry(one) for one in group.trace], group.is_cut) for group in execution.groups]  # pyright: ignore[reportArgumentType]
+    groups = [Walked(group.rows, [entry(one) for one in group.trace]) for group in execution.groups]  # pyright: ignore[reportArgumentType]
     return replace(execution, groups=groups)
 
 
@@ -325,7 +325,9 @@ def _coalesced(access: Access) -> Access:
         return access
     beyond = access.sectors * access.missed
     sectors = access.ideal_sectors
-    return replace(access, sectors=sectors, lines=max(sectors / 4, 1.0), missed=min(1.0, beyond / sectors))
+    fronts = 0.0 if access.kind == "load" else access.wavefronts
+    missed = min(1.0, beyond / sectors)
+    return replace(access, sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed, wavefronts=fronts)
 
 
 def _without_conflicts(access: Access) -> Access:
@@ -384,7 +386,7 @@ class Model:
             resident: CTAs of a multiprocessor at once.
             from_dram: as of `Execution`.
         """
-        groups = [Walked(one.rows, [*_altered(one.trace, access, keeps)], one.is_cut) for one in self.execution.groups]
+        groups = [Walked(one.rows, [*_altered(one.trace, access, keeps)]) for one in self.execution.groups]
         changed = replace(
             self.execution,
             groups=groups,

@@ -43,7 +43,7 @@ class Program:
         self.indexed_locals = {
             index
             for index, base in enumerate(self.bases)
-            if base == "STL" and not self.code[index].operands[0].startswith("[R1")
+            if base == "STL" and self.code[index].operands[0].strip("[]").partition("+")[0] != "R1"
         }
         """Stores to local memory at addresses that are computed: registers that are spilled lie where R1 says."""
         self.control = {

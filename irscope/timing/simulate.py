@@ -18,6 +18,7 @@ from irscope.timing.execution import Execution
 from irscope.timing.steps import (
     ATOMICS,
     DRAM,
+    FMA,
     L1,
     L2,
     MEMORY,
@@ -33,6 +34,7 @@ from irscope.timing.steps import (
     rates_of,
     wgmma_cost,
 )  # fmt: skip
+from irscope.timing.walk import NotFollowed
 
 __all__ = ["Simulated", "Span", "simulate"]
 
@@ -100,6 +102,7 @@ class _Cta:
 
 class _Warp:
     __slots__ = (
+        "again",
         "at",
         "boards",
         "cta",
@@ -128,7 +131,10 @@ class _Warp:
         self.pending: tuple[float, int] = (0.0, -1)
         """When the last copy since the last group lands, and which that is."""
         self.groups: list[tuple[float, int]] = []
-        self.tensor_groups: list[float] = []
+        self.tensor_groups: list[list[float]] = []
+        """When each group of asynchronous tensor instructions is done, each in a list, since it may be delayed."""
+        self.again: OneStep | None = None
+        """A wait for them that is looked at once more when it seemed to end."""
         self.extra = 0.0
         self.marks: dict[int, tuple[float, float, int]] = {}
         self.since: list[tuple[int, str, float]] = []
@@ -151,6 +157,8 @@ class _Multiprocessor:
         self.waiting = 0
         self.cost_cache: dict[int, dict[int, float]] = {}
         self.wgmma_cache: dict[int, tuple[float, float]] = {}
+        self.multiplying: list[list[list[float]]] = [[] for _ in range(clock.schedulers)]
+        """The groups of asynchronous tensor instructions that are not done yet, by their end."""
         self.dram_at = self.dram_until = self.dram_used = 0.0
         """The time of the last access to DRAM, until when DRAM is busy, and its utilisation before that time."""
 
@@ -195,6 +203,8 @@ class _Multiprocessor:
 
     def step(self, warp: _Warp, time: float) -> float | None:
         """Do a warp's next step; returns when it is ready for the one after, None if it waits or has ended."""
+        if warp.again is not None:
+            return self.tensor_wait(warp, warp.again, time)
         if warp.at >= len(warp.steps):
             self.finish(warp, time)
             return None
@@ -242,6 +252,8 @@ class _Multiprocessor:
             if free > latest:
                 latest, why = free, UNITS[unit]
         done = max(done + delay * self.clock.collision, latest)
+        if self.multiplying[warp.scheduler] and FMA in step.use:
+            self.delay_tensor(warp.scheduler, ready, done, step.use[FMA])
         length = done - ready
         if length > 0:
             rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]
@@ -255,6 +267,18 @@ class _Multiprocessor:
             warp.reasons[board], warp.makers[board] = "dependency", -1
         warp.at += 1
         return self.end(warp, step, done) if kind else done
+
+    def delay_tensor(self, scheduler: int, start: float, end: float, cycles: float) -> None:
+        """The tensor core stands still while the FMA pipe is used: both read the registers."""
+        flying = self.multiplying[scheduler] = [one for one in self.multiplying[scheduler] if one[0] > start]
+        if not flying:
+            return
+        own = self.own[scheduler]
+        part = min((own[TENSOR] - start) / (end - start), 1.0) if end > start else 1.0
+        lost = cycles * self.clock.wgmma_fma * max(part, 0.0) * self.scale
+        own[TENSOR] += lost
+        for one in flying:
+            one[0] += lost
 
     def queue(self, unit: int, time: float, cycles: float) -> float:
         free = self.free[unit]
@@ -291,18 +315,14 @@ class _Multiprocessor:
             own[TENSOR] = max(begin + cycles * self.scale, fed)
             until = own[TENSOR] + clock.wgmma_latency
             if "gsb" in item.text:
-                warp.tensor_groups.append(until)
+                warp.tensor_groups.append([until])
+                self.multiplying[warp.scheduler].append(warp.tensor_groups[-1])
             if step.write >= 0:
                 warp.boards[step.write], warp.reasons[step.write] = until, "tensor cores"
             # A few may wait for the tensor core; more stop the warp.
             return max(time, own[TENSOR] - 4 * cycles * self.scale)
         if kind == "tensor wait":
-            groups = warp.tensor_groups
-            keep = int(step.number)
-            until = max(groups[: len(groups) - keep], default=time) if len(groups) > keep else time
-            warp.tensor_groups = groups[-keep:] if keep else []
-            self.note(warp, step.last, "tensor cores", time, until)
-            return max(time, until)
+            return self.tensor_wait(warp, step, time)
         if kind == "commit":
             warp.groups.append(warp.pending)
             return time
@@ -319,6 +339,18 @@ class _Multiprocessor:
         if kind in ("wait", "arrive", "init"):
             return self.phase(warp, step, access, time)
         return self.memory(warp, step, access, time)
+
+    def tensor_wait(self, warp: _Warp, step: OneStep, time: float) -> float:
+        """Wait for all but the last groups; others may delay them meanwhile."""
+        groups, keep = warp.tensor_groups, int(step.number)
+        until = max((one[0] for one in groups[: max(len(groups) - keep, 0)]), default=time)
+        if until > time:
+            self.note(warp, step.last, "tensor cores", time, until)
+            warp.again = step
+            return until
+        warp.again = None
+        warp.tensor_groups = groups[-keep:] if keep else []
+        return time
 
     def barrier(self, warp: _Warp, step: OneStep, access: Access, time: float) -> float | None:
         needed = access.value or warp.cta.warps
@@ -498,6 +530,8 @@ def simulate(
         waiting: CTAs that come after them.
         active: multiprocessors that run CTAs at the same time, and share L2 and DRAM.
         scale: how many CTAs each of these stands for.
+
+    Raises NotFollowed where a CTA does not end.
     """
     rates = rates_of(clock, active)
     unit = _Multiprocessor(execution, clock, rates, scale, steps)
@@ -506,6 +540,6 @@ def simulate(
     unit.run(waiting)
     drained = max(unit.free[DRAM], unit.free[L2], unit.free[PORT], unit.free[ATOMICS])
     ctas = sorted((one.end, one.extra) for one in unit.ended)
-    # Without any, warps wait for one another: what the trace left out would have freed them.
-    end = max(ctas[-1][0], drained) if ctas else max(unit.free)
-    return Simulated(end, ctas, dict(unit.waits), unit.spans)
+    if len(ctas) < resident + waiting:
+        raise NotFollowed("warps wait for one another for ever, as far as its barriers are known.")
+    return Simulated(max(ctas[-1][0], drained), ctas, dict(unit.waits), unit.spans)

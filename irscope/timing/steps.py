@@ -18,14 +18,14 @@ from irscope.timing.execution import Execution
 from irscope.timing.walk import Observed, Skip
 
 __all__ = [
-    "ATOMICS", "DRAM", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand", "OneStep",
-    "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of", "wgmma_cost",
+    "ATOMICS", "DRAM", "FMA", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand",
+    "OneStep", "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of", "wgmma_cost",
 ]  # fmt: skip
 
 UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
          "L2 port", "L2", "DRAM", "atomics", "memory pipe", "CTA start")  # fmt: skip
 """What may be busy; the first six and the last of one scheduler, the others of a multiprocessor or of its part."""
-ISSUE, _ALU, _FMA, _SPECIAL, TENSOR, _DOUBLE, SHARED, L1, PORT, L2, DRAM, ATOMICS, MEMORY, START = range(14)
+ISSUE, _ALU, FMA, _SPECIAL, TENSOR, _DOUBLE, SHARED, L1, PORT, L2, DRAM, ATOMICS, MEMORY, START = range(14)
 
 
 _ON_FMA = ("FFMA", "FMUL", "FADD", "FSWZADD", "FFMA32I", "FADD2", "FMUL2", "FFMA2")
@@ -49,8 +49,8 @@ _L2_READ, _L2_STORED = 0.83, 1.18
 profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
 _L2_FILLED, _L2_EVICTED = 0.72, 0.5
 """Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
-_STORED_AGAIN = 0.25
-"""What a store costs to sectors that the CTA stores to before, beside one to others."""
+_LINES = 3.7
+"""Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
 
 @dataclass(slots=True)
@@ -218,12 +218,12 @@ def _number(item: Instruction) -> float:
 
 def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
     if base in _ON_FMA:
-        return _FMA, clock.fma
+        return FMA, clock.fma
     if base in _ON_MULTIPLY:
         # A move or an addition in its dress takes what a multiplication takes.
-        return _FMA, clock.multiply
+        return FMA, clock.multiply
     if base in _ON_HALF:
-        return _FMA, clock.half
+        return FMA, clock.half
     if base in _ON_DOUBLE:
         return _DOUBLE, clock.double
     if base in _ON_SPECIAL:
@@ -298,18 +298,16 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):
-        # Two lines are looked up at once; the data pass through the array that is shared memory as well.
-        use[L1] = max(access.lines / 2, 1.0) * on
-        use[SHARED] = access.sectors * SECTOR / clock.l1_bytes * on
+        # The data pass through the array that is shared memory as well, and lanes of one bank one after another.
+        use[L1] = max(access.lines / _LINES, 1.0) * on
+        use[SHARED] = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts) * on
     if kind == "copy":
         use[SHARED] = access.wavefronts * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / clock.port_bytes
     if "store" in kind and not kind.startswith("bulk"):
-        # What is stored to a sector again at once is put together on the way.
-        again = access.fresh + _STORED_AGAIN * (1 - access.fresh)
-        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * again
-        use[L2] *= rates.active * on
+        # What is stored to a sector again at once takes as long once more (`benchmarks.microbench --only again`).
+        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * rates.active * on
     else:
         use[L2] = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import pairwise, repeat
 from math import ceil, lcm
 from typing import Any
 
@@ -27,11 +27,13 @@ __all__ = ["NotFollowed", "Observed", "Skip", "Walked", "walk"]
 
 Array = NDArray[Any]
 
-_MOST_STEPS = 40_000
-"""Instructions of one group."""
+_MANY_STEPS, _MOST_STEPS = 40_000, 160_000
+"""Instructions of one group: with the first, fewer equal iterations are enough to skip others; the second ends it."""
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
+_PATIENCE = 20
+"""Iterations after which a register that neither grows evenly nor comes round is let be."""
 _UNKNOWN_ITERATIONS = 8
 """Iterations of a loop whose end depends on data."""
 
@@ -74,8 +76,6 @@ class Walked:
     rows: Array
     """Which of the warps."""
     trace: list[_Entry] = field(default_factory=list[_Entry])
-    is_cut: bool = False
-    """Whether it was ended before the kernel's end."""
 
     @property
     def instructions(self) -> float:
@@ -118,7 +118,7 @@ def walk(
                 # The first warps tell the others what to run, so they come first.
                 groups.sort(key=lambda each: -int(each.rows[0]))
         else:
-            done.append(Walked(group.rows, group.trace, group.is_cut))
+            done.append(Walked(group.rows, group.trace))
     return done
 
 
@@ -140,7 +140,6 @@ class _Group:
         self.rows = rows
         self.passed = passed
         self.trace: list[_Entry] = []
-        self.is_cut = False
         self.at = 0
         self.visits: dict[int, list[_Visit]] = {}
         self.counts: dict[int, int] = {}
@@ -189,11 +188,7 @@ class _Group:
                     self._follow_data(at)
                 self.at = at + 1
             if len(trace) > _MOST_STEPS:
-                if program.is_specialized:
-                    raise NotFollowed("which partitions its warps run is not known.")
-                self.is_cut = True
-                state.assumed.notes.add("only the first part of the kernel's control flow was followed")
-                break
+                raise NotFollowed(f"no end after {_MOST_STEPS:,} instructions of a warp.")
         return []
 
     def _branch(self, at: int, allow_split: bool) -> int | list[_Group] | None:
@@ -209,7 +204,6 @@ class _Group:
                 return self._dispatch(at, table, chosen)
             if base != "RET":
                 raise NotFollowed(f"the target of {item.text} is not known.")
-            self.is_cut = True
             return None
         taken: Array | None = np.ones((1, 1), np.bool_)
         for one in conditions:
@@ -310,7 +304,8 @@ class _Group:
         visits = self.visits.setdefault(target, [])
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
-        if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
+        needed = 2 * self.stages + 3 if len(self.trace) < _MANY_STEPS else 4
+        if count >= needed and (count < 24 or count & count - 1 == 0):
             self._skip(target, visits)
         return target
 
@@ -385,27 +380,33 @@ class _Group:
             return
         state = self.state
         growth: dict[str, Array | None] = {}
-        turning = False
+        turns: dict[str, tuple[int, Array]] = {}
+        is_regular = True
         for name, value in last.registers.items():
-            one, two = first.registers.get(name), second.registers.get(name)
-            if value is None or one is None or two is None or name in state.data:
+            values = [one.registers.get(name) for one in visits]
+            if value is None or values[-2] is None or values[-3] is None or name in state.data:
                 growth[name] = None
-                continue
-            if value.dtype == np.bool_:
-                turning = turning or not (np.array_equal(value, two))
-                continue
-            grown = value - two & 0xFFFFFFFF
-            if np.array_equal(grown, two - one & 0xFFFFFFFF):
-                growth[name] = grown
+            elif (turn := _turn_of(values)) is None:
+                is_regular = False
             else:
-                turning = True
+                turns[name] = turn
+                if turn[0] == 1 and value.dtype != np.bool_:
+                    growth[name] = turn[1]
+        places = [one.place for one in visits]
+        waits = [_waits(self.trace[begin:end]) for begin, end in pairwise(places)]
+        round_of_waits = next((one for one in range(1, len(waits)) if waits[one:] == waits[:-one]), None)
+        is_regular = is_regular and round_of_waits is not None
+        if not is_regular and len(visits) < _PATIENCE:
+            return
         count = self._same(path, growth, last.registers)
         if head in self.iterated:
             count = min(count, self.bounds[head] - self.iterated[head] - 1)
         if count >= _ENDLESS:
             return
-        # Buffers and their phases come round: what looks like growth over a few iterations need not be.
-        step = lcm(2, 2 * self.stages) if turning or self.stages > 1 else 1
+        # Buffers and their phases come round after some iterations.
+        step = lcm(round_of_waits or 1, *(period for period, _ in turns.values()))
+        if not is_regular:
+            step = lcm(step, 2 * self.stages)
         count = count // step * step
         if count <= 0:
             return
@@ -420,10 +421,10 @@ class _Group:
             read = _bytes_read(self.trace[second.place : last.place], None, len(self.rows))
             self.passed(sum(read.values()) / 32 * count)
         registers = dict(last.registers)
-        for name, grown in growth.items():
+        for name, (period, grown) in turns.items():
             value = registers[name]
-            if grown is not None and value is not None and grown.any():
-                registers[name] = value + grown * count & 0xFFFFFFFF
+            if value is not None and grown.any():
+                registers[name] = value + grown * (count // period) & 0xFFFFFFFF
         state.registers = registers
         if head in self.iterated:
             self.iterated[head] += count
@@ -550,6 +551,34 @@ def _is_regular(entry: _Entry, loop: Sequence[_Entry]) -> bool:
         return False
     places = [one.payload.place for one in loop if isinstance(one, Observed) and one.index == entry.index][-3:]
     return len(places) < 3 or places[2] - places[1] == places[1] - places[0] != 0
+
+
+def _waits(entries: list[_Entry]) -> list[tuple[int, int | None, int]]:
+    """The waits for mbarriers, each with the parity of its phase."""
+    return [
+        (entry.index, entry.payload.barrier, entry.payload.value)
+        for entry in entries
+        if isinstance(entry, Observed) and entry.payload is not None and entry.payload.kind == "wait"
+    ]
+
+
+def _turn_of(values: Sequence[Array | None]) -> tuple[int, Array] | None:
+    """After how many iterations a register has grown by always the same, and by what; None where it has not.
+
+    `values`: at the beginning of each iteration.
+    """
+    known: list[Array] = []
+    for value in reversed(values):
+        if value is None:
+            break
+        known.append(value.astype(np.int64) if value.dtype == np.bool_ else value)
+    for period in range(1, len(known) - 1):
+        grown = known[0] - known[period] & 0xFFFFFFFF
+        if all(
+            np.array_equal(grown, known[at] - known[at + period] & 0xFFFFFFFF) for at in range(1, len(known) - period)
+        ):
+            return period, grown
+    return None
 
 
 def _path(entries: list[_Entry]) -> tuple[int, ...]:

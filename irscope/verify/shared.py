@@ -4,7 +4,8 @@ Each thread has a clock, and so has each unit that works for threads: asynchrono
 that an mbarrier counts, matrix instructions. A thread knows up to which time of each clock everything happened before
 what it does now; barriers, arrivals and waits pass this on. Two accesses to a place, one of them a write, are a race
 where the second one's thread does not know the first one's time. What a thread wrote itself, wgmma, tcgen05 and the
-tensor memory accelerator read only behind a proxy fence: a second table of times follows that.
+tensor memory accelerator read only behind a proxy fence: a second table of times follows that. So does what the
+accelerator writes over an mbarrier that was never invalidated.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -104,6 +105,8 @@ class SharedOrder(CtaListener):
         self._items = Numbering()
         self._begun: Counter[tuple[str, int]] = Counter()
         """Of each queue of each thread: groups that were committed."""
+        self._mbarriers: dict[int, tuple[Instruction, int, int]] = {}
+        """Address → what made the mbarrier there that was not invalidated, its thread, and when."""
         self._released: dict[int, Array] = {}
         self._completed: dict[int, Array] = {}
         self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
@@ -130,6 +133,12 @@ class SharedOrder(CtaListener):
     def fence(self, threads: Array) -> None:
         self._visible[threads] = self._known[threads]
         self._tick(threads)
+
+    def initialise(self, item: Instruction, thread: int, barrier: int) -> None:
+        self._mbarriers[barrier] = item, thread, int(self._known[thread, thread])
+
+    def invalidate(self, barrier: int) -> None:
+        self._mbarriers.pop(barrier, None)
 
     def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
         known, visible = self._released.setdefault(barrier, np.zeros((2, self._known.shape[1]), np.int32))
@@ -247,6 +256,13 @@ class SharedOrder(CtaListener):
         unit, where = self._unit("tile", barrier), self._where(spans)
         number, known = self._items.of(item), self._known[thread]
         self._take(item, number, "shared", where, thread, known, None, unit, phase + 1, True)
+        # A unit may write over an mbarrier before it is there: nothing orders what threads write and what units do.
+        for place, (first, owner, time) in self._mbarriers.items():
+            is_inside = any(begin <= place < begin + size for begin, size in spans)
+            if is_inside and self._visible[thread, owner] < time:
+                key = self._items.of(first), number, "no proxy fence"
+                race = SharedRace("no proxy fence", first, owner, True, item, thread, True, "shared", place)
+                self.found.setdefault(key, race)
 
     def _take(
         self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,

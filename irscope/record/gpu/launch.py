@@ -188,9 +188,7 @@ class _PinnedLaunch:
         else:
             self.sink(messages.Answered(value))
 
-    def load(
-        self, key: str, metadata: dict[str, Any], binary: bytes, grid: tuple[int, int, int] | None = None
-    ) -> None:
+    def load(self, key: str, metadata: dict[str, Any], binary: bytes, grid: tuple[int, int, int] | None = None) -> None:
         self._variants[key] = with_binary(self.kernel, binary, metadata), grid
 
     def check(self, key: str) -> Agreement:
