@@ -417,7 +417,15 @@ def _described(
         yield Argument(path, "tensor", **row)
     elif hasattr(value, "block_shape") and hasattr(value, "base"):
         sizes = {name: tuple(map(int, getattr(value, name))) for name in ("shape", "strides", "block_shape")}
-        yield Argument(path, "descriptor", **{**_tensor(value.base), **_sharing(path, value.base, storages), **sizes})
+        row = {**_tensor(value.base), **_sharing(path, value.base, storages), **sizes}
+        with contextlib.suppress(Exception):
+            known = values(value.base)
+            row |= {name: known[name] for name in _OF_STORAGE if name in known}
+        yield Argument(path, "descriptor", **row)
+
+
+_OF_STORAGE = ("is_unwritten", "empty_storage", "launches_before")
+"""What is known of the memory that a descriptor describes, whatever part of it that is."""
 
 
 def _scalar_kind(value: Any) -> str:
