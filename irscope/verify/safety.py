@@ -17,7 +17,6 @@ from math import prod
 from os.path import basename
 from typing import TypeVar
 
-
 from irscope.errors import (
     IrscopeError,
     NeverEnds,
