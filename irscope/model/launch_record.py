@@ -81,6 +81,14 @@ class LaunchRecord:
         return next((argument for argument in self.arguments if argument.path == path), None)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherLaunch:
+    """A further launch of a kernel that was compiled already."""
+
+    grid: tuple[int, int, int]
+    record: LaunchRecord
+
+
 def without_largest(packed: Mapping[str, str]) -> dict[str, str]:
     """Packed data by path; the largest are empty where all together are longer than a capture's description may be."""
     left = _MOST_PACKED

@@ -42,11 +42,19 @@ def copies_by_descriptor(x_desc, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), x)
 
 
+@triton.jit
+def gathers(index_ptr, x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + tl.load(index_ptr + offsets)))
+
+
 if __name__ == "__main__":
-    x, y = torch.empty(512, device="cuda"), torch.empty(512, device="cuda")
+    x, y = torch.empty(512, device="cuda"), torch.zeros(512, device="cuda")
     described = torch.empty(512, device="cuda")
     copies_by_descriptor[(4,)](TensorDescriptor.from_tensor(described, [128]), y, BLOCK=128)
     writes_a_part[(4,)](x, 300, BLOCK=128)
+    gathers[(1,)](torch.arange(64, device="cuda"), y, y[256:], BLOCK=64)
+    gathers[(1,)](torch.arange(64, device="cuda") * 9, y, y[256:], BLOCK=64)
     copies_that_part[(4,)](x, y, 300, BLOCK=128)
     copies_all_too_early[(4,)](x, y, BLOCK=128)
     # A view of the same memory.
