@@ -65,6 +65,8 @@ QUICK_ELEMENTS = 1 << 20
 """Where the verdict is a line among others."""
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
+_MOST_ALONE = 16
+"""Programs whose accesses are compared with the bounds alone, where memory is too large to compare them with others'."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 
@@ -268,8 +270,11 @@ class _Verifier:
             first = self._run(text, lambda: self._conflicts(text), [0])
         except NotRun:
             # Tensors that are too large for this machine are not for a proof.
-            if self._prove() is None:
+            suspects = self._prove()
+            if suspects is None:
                 return
+            # Without what all programs accessed, an access out of bounds is found still.
+            self._run(text, Listener, sorted({*suspects, *spread_evenly(self.all_programs, _MOST_ALONE)}))
             raise
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:

@@ -62,3 +62,13 @@ def test_a_launch_that_fails_on_the_cpu_is_verified(tmp_path: Path) -> None:
     recording = record_request(replace(request, computes=True, data_limit_bytes=1 << 20))
     (violation,) = verify_launches(recording.captures[0]).violations
     assert (violation.kind, violation.accesses[0].element) == ("out-of-bounds", (0,))
+
+
+def test_bounds_are_checked_where_memory_is_too_large_to_compare_programs(
+    captures: tuple[Capture, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (gathers,) = (one for one in captures if one.name == "gathers")
+    monkeypatch.setattr("irscope.verify.trace._MOST_PLACES", 16)
+    verdict = verify_launches(gathers)
+    assert [one.kind for one in verdict.violations] == ["out-of-bounds"]
+    assert "more than the 16 that are followed" in verdict.undecided[-1]
