@@ -66,7 +66,7 @@ QUICK_ELEMENTS = 1 << 20
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
 _MOST_ALONE = 16
-"""Programs whose accesses are compared with the bounds alone, where memory is too large to compare them with others'."""
+"""Programs of which bounds alone are checked, where memory is too large to compare what programs access."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 
