@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
-from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.model.launch_record import LaunchRecord
 from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
 from irscope.verify.verdict import SafetyVerdict
 
@@ -69,14 +69,11 @@ def _compared(capture: Capture) -> tuple[object, ...]:
 
 def _differences(first: Capture, other: Capture) -> Iterator[str]:
     """The arguments of a launch that are not as in the first one, and the grid."""
-    before, after = (one.launch.record or LaunchRecord() for one in (first, other))
-    for argument in after.arguments:
-        known = before.argument(argument.path)
-        if known is None or _plain(known) != _plain(argument):
-            yield argument.path
+    before, after = (
+        {replace(row, empty_storage=0, launches_before=0, is_unwritten=False) for row in one.launch.record.arguments}
+        for one in (first, other)
+        if one.launch.record is not None
+    )
+    yield from sorted(row.path for row in after - before)
     if first.launch.grid != other.launch.grid:
         yield f"grid {other.launch.grid}"
-
-
-def _plain(argument: Argument) -> Argument:
-    return replace(argument, empty_storage=0, launches_before=0, is_unwritten=False)
