@@ -222,20 +222,30 @@ def findings(capture: Capture) -> tuple[Finding, ...]:
     return tuple(one for one in found if not is_silenced(one, capture))
 
 
-def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str, Any] | None = None) -> SafetyVerdict:
-    """Whether a launch is safe: accesses out of bounds, races, order that a pass lost, waits that never end.
+def safety(
+    capture: Capture,
+    *,
+    all_programs: bool = False,
+    values: Mapping[str, Any] | None = None,
+    earlier: Sequence[Capture] = (),
+) -> SafetyVerdict:
+    """Whether launches are safe: accesses out of bounds, races, order that a pass lost, waits that never end.
 
     Args:
-        capture: of a launch that was recorded with its arguments.
+        capture: of launches that were recorded with their arguments.
         all_programs: execute all programs, however many there are.
-        values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold.
+        values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold of
+            its first launch, which is then the only one.
+        earlier: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as written.
 
     Returns the verdict: safe, wrong with its violations, or not decided with the reasons. Raises UsageError for values
     that do not fit the launch.
     """
-    from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
+    from irscope.verify.launches import verify_launches
+    from irscope.verify.safety import DEFAULT_ELEMENTS
 
-    return verify_launch(capture, elements=None if all_programs else DEFAULT_ELEMENTS, values=dict(values or {}))
+    elements = None if all_programs else DEFAULT_ELEMENTS
+    return verify_launches(capture, elements=elements, values=values, earlier=earlier)
 
 
 def safety_for_all_arguments(capture: Capture) -> ArgumentsVerdict:

@@ -77,7 +77,8 @@ def verify(
     elif for_all_arguments:
         is_wrong = _answer(captures, lambda one, _: safety_for_all_arguments(one), render_proof, "counterexample", to)
     else:
-        is_wrong = _answer(captures, lambda one, _: safety(one, all_programs=all_programs), render_verdict, "wrong", to)
+        judge = partial(safety, all_programs=all_programs, earlier=captures)
+        is_wrong = _answer(captures, lambda one, _: judge(one), render_verdict, "wrong", to)
     return is_wrong or tell_incomplete(captures)
 
 

@@ -241,7 +241,8 @@ class GlobalMemory:
                 )
             beyond = int(places[at]) - self._starts[owner] if owner >= 0 else int(places[at])
             raise OutOfBounds(
-                f"a {kind} of {size} bytes is out of bounds: {int(outside.sum())} elements, the first is element "
+                f"{'an' if kind == 'atomic' else 'a'} {kind} of {size} bytes is out of bounds at {int(outside.sum())} "
+                f"of the elements, the first is element "
                 f"{list(at[1:])} of program {at[0]} of those that ran together, {beyond} bytes from the beginning of "
                 f"storage {owner}, which has {self._sizes[owner] if owner >= 0 else 0} bytes"
             )

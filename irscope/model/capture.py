@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from irscope.errors import StageNotFound, did_you_mean
-from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, notes_of
+from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, OtherLaunch, notes_of
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import ANY_VALUE
 from irscope.model.telling import folder_of_generated
@@ -169,6 +169,8 @@ class Launch:
     """The options that the script itself set, of `options`; None where that is not known."""
     record: LaunchRecord | None = None
     """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
+    others: tuple[OtherLaunch, ...] = ()
+    """Further launches on the virtual GPU, with other arguments or another grid: the first eight. As `record`."""
     assumptions: tuple[Assumption, ...] = ()
     """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
 

@@ -50,6 +50,10 @@ class Argument:
     """The same after the launch, on a GPU or as the CPU computed it, where the launch changed them; empty else."""
     is_unwritten: bool = False
     """Whether `torch.empty` made its memory, and nothing wrote to it before the launch; False where not known."""
+    empty_storage: int = 0
+    """The number of its storage, from 1, among those that `torch.empty` made and launches alone wrote to; else 0."""
+    launches_before: int = 0
+    """How many launches of the program wrote to that storage before."""
     shares: str = ""
     """The path of the first argument whose storage it lies in too: a view of the same tensor, or that tensor again."""
     block_shape: tuple[int, ...] = ()
@@ -75,6 +79,14 @@ class LaunchRecord:
     def argument(self, path: str) -> Argument | None:
         """The argument of that path, or None."""
         return next((argument for argument in self.arguments if argument.path == path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLaunch:
+    """A further launch of a kernel that was compiled already."""
+
+    grid: tuple[int, int, int]
+    record: LaunchRecord
 
 
 def without_largest(packed: Mapping[str, str]) -> dict[str, str]:

@@ -177,7 +177,9 @@ def _without_unreadable(capture: Capture) -> Capture:
     """
     least = replace(
         capture,
-        launch=replace(capture.launch, options=(), set_options=None, autotuning=None, record=None, assumptions=()),
+        launch=replace(
+            capture.launch, options=(), set_options=None, autotuning=None, record=None, others=(), assumptions=()
+        ),
         artifacts=(),
         snapshots=(),
         notes=(),
@@ -195,7 +197,7 @@ def _without_unreadable(capture: Capture) -> Capture:
         return True
 
     readable = least
-    for name in ("options", "set_options", "autotuning", "record", "assumptions"):
+    for name in ("options", "set_options", "autotuning", "record", "others", "assumptions"):
         tried = replace(readable, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
         if reads(name, tried):
             readable = tried

@@ -17,13 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from irscope.errors import NotRun, UsageError, WrongProgram
+from irscope.errors import NotRun, WrongProgram
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import Type
-from irscope.layout.computed import computed_map
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import captured_inputs, run_text, sampled_programs
 from irscope.machine.control import Bindings, Executor, Machine, Step
@@ -34,6 +33,7 @@ from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.model.capture import Capture
 from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, last_text
+from irscope.verify.threads import Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,14 @@ class _Side:
     def __init__(self, capture: Capture) -> None:
         text = last_text(capture)
         self.module: MlirModule = parse_mlir(text)
+        self._owners = Owners(capture, self.module)
         self.is_fused = dict(capture.launch.options).get("enable_fp_fusion", True) is not False
         locations = read_locations(text, "mlir")
         file = capture.launch.kernel.file
         self.orders = [
             (line_text(place_of(locations.chain_at(one.first_line), file)), order)
             for one in self.module.walk()
-            if (order := _order_of(self.module, one))
+            if (order := _order_of(self.module, one, self._owners))
         ]
 
     def open_orders(self) -> list[str]:
@@ -136,9 +137,9 @@ class _Side:
                 reasons.append("atomic operations on floats take place in any order")
             elif one.opcode in ("arith.addf", "arith.subf") and products.intersection(one.operands) and self.is_fused:
                 reasons.append("a product that is added may be fused or not (enable_fp_fusion=False forbids it)")
-            elif one.opcode in _DOTS and _order_of(self.module, one).endswith("unknown"):
+            elif one.opcode in _DOTS and _order_of(self.module, one, self._owners).endswith("unknown"):
                 reasons.append(f"the order of {one.name} along k is unknown")
-            elif one.opcode in ("reduce", "scan") and _order_of(self.module, one).endswith("unknown"):
+            elif one.opcode in ("reduce", "scan") and _order_of(self.module, one, self._owners).endswith("unknown"):
                 reasons.append(f"the layout of {one.name} is not known")
         return reasons
 
@@ -154,12 +155,12 @@ def _first_other_order(left: _Side, right: _Side) -> tuple[str, tuple[str, str] 
     return "", None
 
 
-def _order_of(module: MlirModule, operation: Operation) -> str:
+def _order_of(module: MlirModule, operation: Operation, owners: Owners) -> str:
     """In which order an operation sums, in words that are equal for equal orders; empty for one that does not sum."""
     if operation.opcode in ("reduce", "scan"):
         kind = operation.operand_types[0]
         axis = operation.attribute("axis")
-        parts = _along_axis(module, kind, axis) if isinstance(axis, int) else None
+        parts = _along_axis(owners, kind, axis) if isinstance(axis, int) else None
         head = f"{operation.opcode} of {kind.shape[axis] if isinstance(axis, int) else '?'}"
         return f"{head}: {parts or 'unknown'}"
     if operation.opcode not in _DOTS:
@@ -174,17 +175,13 @@ def _element(kind: Type) -> str:
     return kind.element.text if kind.element is not None else kind.text
 
 
-def _along_axis(module: MlirModule, kind: Type, axis: int) -> str:
+def _along_axis(owners: Owners, kind: Type, axis: int) -> str:
     """The elements along an axis that registers, lanes and warps step over."""
-    try:
-        encoding = module.encoding_of(kind)
-        found = computed_map(encoding, kind.shape) if encoding is not None else None
-    except (UsageError, KeyError, TypeError, ValueError):
-        return ""
-    if found is None:
+    layout = owners.layout(kind)
+    if layout is None:
         return ""
     rows: list[str] = []
-    for name, vectors in found.layout.bases:
+    for name, vectors in layout.bases:
         steps = [vector[axis] for vector in vectors if vector[axis]]
         if steps:
             rows.append(f"{name} {'+'.join(map(str, steps))}")
@@ -262,7 +259,7 @@ def _in_order(execute: Executor) -> Executor:
         arithmetic = machine.arithmetic
         if not isinstance(arithmetic, _Expressions):
             raise step.not_run("its order is not followed")
-        arithmetic.order = _order_of(machine.module, step.operation)
+        arithmetic.order = _order_of(machine.module, step.operation, arithmetic.owners)
         if step.opcode in _DOTS:
             arithmetic.instruction = _instruction(machine.module, step.operation)
             return execute(machine, step, frame)
@@ -277,6 +274,7 @@ def _in_order(execute: Executor) -> Executor:
 class _Expressions(RingArithmetic):
     """Floats as hashes of the expressions that they are."""
 
+    owners: Owners
     order = ""
     instruction: tuple[str, int] = ("", 0)
     executors: Mapping[str, Executor] = {
@@ -324,6 +322,7 @@ class _Expressions(RingArithmetic):
 
 def _run(capture: Capture, programs: int | None) -> RingMemory:
     arithmetic = _Expressions(1)
+    arithmetic.owners = Owners(capture, parse_mlir(last_text(capture)))
     grid = capture.launch.grid or (1, 1, 1)
     chosen = sampled_programs(grid, programs)
     run_text(last_text(capture), grid, captured_inputs(capture), programs=chosen, arithmetic=arithmetic)

@@ -17,8 +17,6 @@ from math import prod
 from os.path import basename
 from typing import TypeVar
 
-import numpy as np
-
 from irscope.errors import (
     IrscopeError,
     NeverEnds,
@@ -36,9 +34,17 @@ from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
+from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import ProgramsProof, chosen_programs, prove_programs, spread_evenly
-from irscope.verify.texts import AddressWatch, ExecutedText, Listeners
+from irscope.verify.texts import (
+    AddressWatch,
+    ExecutedText,
+    Listeners,
+    argument_paths,
+    first_text,
+    inputs_without_elements,
+)
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
@@ -59,8 +65,8 @@ QUICK_ELEMENTS = 1 << 20
 """Where the verdict is a line among others."""
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
-_MOST_WAITING = 256
-"""Programs that are executed together where one waits for others."""
+_MOST_ALONE = 16
+"""Programs of which bounds alone are checked, where memory is too large to compare what programs access."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 
@@ -69,14 +75,16 @@ _Listener = TypeVar("_Listener", bound=Listener)
 
 
 def verify_launch(
-    capture: Capture, *, elements: int | None = DEFAULT_ELEMENTS, values: dict[str, Array] | None = None
-) -> SafetyVerdict:
+    capture: Capture, *, elements: int | None = DEFAULT_ELEMENTS, values: dict[str, Array] | None = None,
+    earlier: Sequence[Capture] = (),
+) -> SafetyVerdict:  # fmt: skip
     """Verify the launch of a capture.
 
     Args:
         capture: of a launch that was recorded with its arguments.
         elements: how many accesses of elements are followed at the most; None for all of the launch's programs.
         values: name → the elements of a tensor, or a number, for what the capture does not hold.
+        earlier: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as written.
 
     Returns the verdict; what cannot be executed, or whose memory is not known, is not decided. Raises UsageError for
     values that do not fit.
@@ -93,14 +101,16 @@ def verify_launch(
     ]
     if unsized:
         return SafetyVerdict(undecided=(f"the size of the memory of {', '.join(unsized)} is not known",))
-    return _Verifier(capture, grid, elements, values or {}).verdict()
+    return _Verifier(capture, grid, elements, values or {}, earlier).verdict()
 
 
 class _Verifier:
     def __init__(
-        self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array]
-    ) -> None:
+        self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array],
+        earlier: Sequence[Capture],
+    ) -> None:  # fmt: skip
         self.capture, self.grid, self.elements, self.values = capture, grid, elements, values
+        self._empty = EmptyMemory(capture, earlier, elements)
         self.all_programs = prod(grid)
         self.violations: list[Violation] = []
         self.undecided: list[str] = []
@@ -146,28 +156,15 @@ class _Verifier:
     @cached_property
     def _front(self) -> ExecutedText:
         """The first IR that the capture has."""
-        texts = self.capture.texts
-        first = next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
-        return ExecutedText(self.capture, first)
+        return ExecutedText(self.capture, first_text(self.capture))
 
     def _inputs(self, text: ExecutedText) -> Inputs:
-        values = dict(self.values)
-        record = self.capture.launch.record
-        if record is not None and not text.needs_values:
-            # No element is looked at: none has to be drawn.
-            for argument in record.arguments:
-                if argument.kind != "scalar" and argument.path not in values and prod(argument.shape) > 4096:
-                    values[argument.path] = np.broadcast_to(np.zeros((), np.int8), argument.shape)
-            return captured_inputs(self.capture, values)
-        inputs = captured_inputs(self.capture, self._drawn | values)
+        if not text.needs_values:
+            return inputs_without_elements(self.capture, self.values)
+        inputs = captured_inputs(self.capture, self._drawn | self.values)
         # Drawn once: each run writes into memory of its own.
         self._drawn |= {name: inputs.tensors[name].copy() for name in inputs.made_up}
         return replace(inputs, made_up=tuple(self._drawn))
-
-    def _paths(self) -> list[str]:
-        record = self.capture.launch.record
-        constants = {name for name, kind in self.capture.launch.signature if kind == "constexpr"}
-        return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
 
     def _run(self, text: ExecutedText, make: Callable[[], _Listener], programs: Sequence[int]) -> _Listener:
         """Execute programs, and return the listener that was told of them.
@@ -181,7 +178,7 @@ class _Verifier:
                 self._run_once(text, listener, programs)
                 return listener
             except WaitsForOthers:
-                if self.all_programs > _MOST_WAITING:
+                if self.all_programs > MOST_WAITING:
                     raise
                 self._waits.update(programs[-1:])
                 listener = make()
@@ -194,9 +191,9 @@ class _Verifier:
 
     def _run_once(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
         inputs = self._inputs(text)
-        arguments = Arguments(text.module, inputs, self._paths())
+        arguments = Arguments(text.module, inputs, argument_paths(self.capture))
         bounds = Bounds(text.module, arguments)
-        unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
+        unwritten = UnwrittenReads(self._empty.rows(arguments) if text is self._front else ())
         tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
         kind: ViolationKind = "misaligned"
         ended: WrongProgram | None = None
@@ -223,13 +220,6 @@ class _Verifier:
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
 
         self._tell_unwritten(text, unwritten)
-
-    def _unwritten(self, arguments: Arguments) -> list[tuple[str, int, int]]:
-        """The name, the storage and the bytes of each tensor that nothing was written to before the launch."""
-        record = self.capture.launch.record
-        fresh = {one.path for one in record.arguments if one.is_unwritten} if record is not None else set[str]()
-        rows = {tensor.storage: (tensor.path, tensor.storage, tensor.storage_bytes) for tensor in arguments.tensors}
-        return [row for row in rows.values() if row[0] in fresh]
 
     def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads) -> None:
         for read in unwritten.found.values():
@@ -280,8 +270,11 @@ class _Verifier:
             first = self._run(text, lambda: self._conflicts(text), [0])
         except NotRun:
             # Tensors that are too large for this machine are not for a proof.
-            if self._prove() is None:
+            suspects = self._prove()
+            if suspects is None:
                 return
+            # Without what all programs accessed, an access out of bounds is found still.
+            self._run(text, Listener, sorted({*suspects, *spread_evenly(self.all_programs, _MOST_ALONE)}))
             raise
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:
@@ -368,7 +361,7 @@ class _Verifier:
     def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> AddressWatch:
         """Who accesses an address, when these programs are executed."""
         inputs = self._inputs(text)
-        watch = AddressWatch(address, Arguments(text.module, inputs, self._paths()))
+        watch = AddressWatch(address, Arguments(text.module, inputs, argument_paths(self.capture)))
         self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
 
@@ -454,7 +447,7 @@ class _Verifier:
             return
         text = ExecutedText(self.capture, texts["ttgir"])
         inputs = self._inputs(text)
-        paths = self._paths()
+        paths = argument_paths(self.capture)
         written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
         verifier = CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
         programs, most = [0], DEFAULT_INSTRUCTIONS
@@ -574,14 +567,18 @@ class _Verifier:
                 self.violations.append(Violation("thread-race", detail, witnesses, made_by=made_by))
 
     def _first_with(self, conflict: ThreadConflict) -> str:
-        """The first pass after which the accesses of two lines are done by different threads."""
+        """The first pass after which the accesses of two lines are done by different threads.
+
+        The kernel, where they are so in the first IR that has threads: no pass parted them.
+        """
         final = ExecutedText(self.capture, self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
+        had_threads = False
         for label, ir in self._snapshots():
             text = ExecutedText(self.capture, ir)
             if text.module.option("num-warps") is None:
-                # Before there are layouts.
                 continue
+            made_by, had_threads = label if had_threads else KERNEL, True
             threads = self._threads(text)
             inputs = self._inputs(text)
             listener = OfPrograms(threads, [conflict.program])
@@ -592,7 +589,7 @@ class _Verifier:
                 continue
             places = [[text.place(one.first), text.place(one.second)] for one in threads.found.values()]
             if wanted in places:
-                return label
+                return made_by
         return ""
 
 

@@ -5,18 +5,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
+
 import numpy as np
 
 from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, granule_bytes
+
+
+def first_text(capture: Capture) -> str:
+    """The first IR that a capture has."""
+    texts = capture.texts
+    return next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
+
+
+def argument_paths(capture: Capture) -> list[str]:
+    """The names of a launch's arguments that are no constants."""
+    record = capture.launch.record
+    constants = {name for name, kind in capture.launch.signature if kind == "constexpr"}
+    return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
+
+
+def inputs_without_elements(capture: Capture, values: Mapping[str, Array]) -> Inputs:
+    """The arguments of a launch of which no element is looked at: none of a large tensor has to be drawn."""
+    record = capture.launch.record
+    given = dict(values)
+    for argument in record.arguments if record is not None else ():
+        if argument.kind != "scalar" and argument.path not in given and prod(argument.shape) > 4096:
+            given[argument.path] = np.broadcast_to(np.zeros((), np.int8), argument.shape)
+    return captured_inputs(capture, given)
 
 
 class Listeners(Listener):

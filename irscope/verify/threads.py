@@ -70,7 +70,7 @@ class Owners:
         return self._known[key]
 
     def _read(self, kind: Type) -> tuple[Array, bool] | None:
-        layout = self._layout(kind)
+        layout = self.layout(kind)
         if layout is None:
             return None
         threads = ThreadMap.of(layout)
@@ -82,7 +82,8 @@ class Owners:
         first[elements[::-1]] = owner[::-1]
         return first, bool((first[elements] != owner).any())
 
-    def _layout(self, kind: Type) -> LinearLayout | None:
+    def layout(self, kind: Type) -> LinearLayout | None:
+        """The layout of a tensor's type: the compiler's own where the capture has it; None where it is not known."""
         stored = self._maps.get((self._module.resolve(kind.encoding), kind.shape))
         if stored is not None:
             return stored.layout

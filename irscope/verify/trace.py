@@ -10,7 +10,7 @@ operation orders: neither may happen before the other on a GPU, whose programs r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -129,24 +129,30 @@ class OfPrograms(Listener):
         self._listener.synchronise(programs[own], addresses[own], ordering)
 
 
+UnwrittenMemory = tuple[str, int, Array, Callable[[], Array | None]]
+"""The name and the number of a storage, whether each byte is written, and what says which others are; None: all."""
+
+
 class UnwrittenReads(Listener):
-    """Finds reads of memory that `torch.empty` allocated, and that neither the host nor the launch wrote before.
+    """Finds reads of memory that `torch.empty` allocated, and that neither the host nor a launch wrote before.
 
     Programs are followed in the order of their numbers: what an earlier one wrote counts as written.
     """
 
-    def __init__(self, tensors: Sequence[tuple[str, int, int]]) -> None:
-        """`tensors`: the name, the number of the storage, and the bytes of each that is not written."""
+    def __init__(self, tensors: Sequence[UnwrittenMemory]) -> None:
+        """`tensors`: their bytes are marked as they are written; the others are asked for where one is read."""
         self._tensors = tensors
+        self._whole: set[str] = set()
+        """Names of the tensors whose others were asked for."""
         self.found: dict[int, ElementAccess] = {}
+        self.elements = 0
 
     def begin(self, memory: GlobalMemory) -> None:
-        self._written = [
-            (path, memory.address(storage), np.zeros(size, np.bool_)) for path, storage, size in self._tensors
-        ]
+        self._begins = [memory.address(storage) for _, storage, _, _ in self._tensors]
 
     def observe(self, observed: Observed) -> None:
-        for path, begin, written in self._written:
+        self.elements += observed.addresses.size
+        for (path, _, written, others), begin in zip(self._tensors, self._begins, strict=True):
             places = observed.addresses - begin
             inside = (places >= 0) & (places + observed.element_bytes <= written.size)
             if not inside.any():
@@ -154,6 +160,11 @@ class UnwrittenReads(Listener):
             bytes_ = places[inside][:, None] + np.arange(observed.element_bytes)
             if observed.kind != "store" and id(observed.operation) not in self.found:
                 fresh = np.flatnonzero(~written[bytes_].all(axis=1))
+                if fresh.size and path not in self._whole:
+                    self._whole.add(path)
+                    known = others()
+                    np.logical_or(written, True if known is None else known, out=written)
+                    fresh = np.flatnonzero(~written[bytes_].all(axis=1))
                 if fresh.size:
                     at = int(np.flatnonzero(inside)[fresh[0]])
                     self.found[id(observed.operation)] = observed.element_at(at, path)

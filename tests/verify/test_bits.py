@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 from irscope.render.text.verdict import render_bits
 from irscope.verify.bits import verify_bits
 from tests.machine.recorded import recorded
@@ -15,6 +17,7 @@ pytest.importorskip("torch", reason="the kernels are recorded with tensors of to
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 KERNELS = Path(__file__).with_name("bits_kernels.py")
 LINES = KERNELS.read_text("utf-8").splitlines()
+STORES_SUMS = "tl.store(c_ptr + rows, tl.sum(total, 1))"
 # Place among the launches → the answer, and a part of what is said.
 PAIRS = {
     "warps of a sum": (0, 5, "no", "another order"),
@@ -47,3 +50,16 @@ def test_two_configurations(case: str) -> None:
 def test_the_same_machine_code_gives_the_same_bits() -> None:
     capture = recorded(KERNELS, "cuda:90")[0]
     assert verify_bits(capture, capture).answer == "yes"
+
+
+def test_a_layout_of_the_compilers_own_gives_the_order_of_a_reduction(tmp_path: Path) -> None:
+    script = tmp_path / "rows.py"
+    kernels, _, _ = KERNELS.read_text("utf-8").partition("for warps in")
+    kernel = kernels.replace("tl.store(c_ptr + rows[:, None] * BLOCK + rows[None, :], total)", STORES_SUMS)
+    launch = "product[(1,)](half, half, floats(64), 64, BLOCK=64, BLOCK_K=32, num_stages=stages)"
+    script.write_text(f"{kernel}half = floats(64, 64, dtype=torch.float16)\nfor stages in (1, 3):\n    {launch}\n")
+    captures = record_request(request_for(script, targets=("cuda:90",), disassemble=False)).captures
+    # The layout of wgmma's result is known from the compiler alone.
+    sides = [replace(one, artifacts=tuple(part for part in one.artifacts if part.stage != "cubin")) for one in captures]
+    assert verify_bits(*sides).answer == "yes"
+    assert verify_bits(*(replace(one, layouts=()) for one in sides)).answer == "not decided"

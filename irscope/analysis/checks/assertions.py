@@ -64,9 +64,9 @@ class Safe:
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """Each violation with its accesses, and what is not decided."""
-        from irscope.verify.safety import verify_launch
+        from irscope.verify.launches import verify_launches
 
-        verdict = verify_launch(subject.capture)
+        verdict = verify_launches(subject.capture)
         found = [
             at_place(self, subject, one.place, f"{one.code} {one.kind}: {one.detail}", one.evidence)
             for one in verdict.violations

@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from typing import Any
 import irscope
 from irscope.errors import RecordingError, SignatureError, did_you_mean
 from irscope.model.capture import Kernel, Launch
-from irscope.model.launch_record import Argument, LaunchRecord, without_largest
+from irscope.model.launch_record import Argument, LaunchRecord, OtherLaunch, without_largest
 from irscope.model.plain import tupled
 from irscope.model.telling import DIVISIBILITY
 from irscope.record.triton import api as triton_api
@@ -326,6 +327,10 @@ def is_users(path: str) -> bool:
 
 
 _MOST_ALIGNMENT = 512
+_MOST_OTHERS = 8
+"""Launches of one compiled kernel, beside the first, that are described in its capture."""
+_MOST_COMPARED = 256
+"""Launches of one compiled kernel whose arguments are read: a script may launch it many thousand times."""
 
 
 class PendingLaunches:
@@ -361,6 +366,35 @@ class PendingLaunches:
             return described
         # A call of triton.compile itself: what it is given is what was set.
         return {} if isinstance(src, str) else {"set_options": _pairs(dict(options or {}))}
+
+
+class RepeatedLaunches:
+    """The launches of each compiled kernel, by its hash, that differ from those before them."""
+
+    def __init__(self, values: Callable[[Any], dict[str, Any]]) -> None:
+        """`values`: as of `PendingLaunches`."""
+        self._values = values
+        self._known: dict[str, list[OtherLaunch]] = {}
+        self._seen: Counter[str] = Counter()
+
+    def new(
+        self, kernel: str, grid: tuple[int, int, int], source: Any, arguments: tuple[Any, ...]
+    ) -> OtherLaunch | None:
+        """A launch that differs from each one before; None for the first, and behind the first few."""
+        known = self._known.setdefault(kernel, [])
+        function = getattr(source, "fn", None)
+        self._seen[kernel] += 1
+        if self._seen[kernel] > _MOST_COMPARED or len(known) > _MOST_OTHERS or function is None:
+            return None
+        names = list(function.arg_names)
+        if len(names) != len(arguments):
+            return None
+        described = _described_arguments(function, dict(zip(names, arguments, strict=True)), self._values)
+        launch = OtherLaunch(grid, _within_bounds(LaunchRecord(tuple(described))))
+        if launch in known:
+            return None
+        known.append(launch)
+        return launch if len(known) > 1 else None
 
 
 def _within_bounds(record: LaunchRecord) -> LaunchRecord:
@@ -417,7 +451,15 @@ def _described(
         yield Argument(path, "tensor", **row)
     elif hasattr(value, "block_shape") and hasattr(value, "base"):
         sizes = {name: tuple(map(int, getattr(value, name))) for name in ("shape", "strides", "block_shape")}
-        yield Argument(path, "descriptor", **{**_tensor(value.base), **_sharing(path, value.base, storages), **sizes})
+        row = {**_tensor(value.base), **_sharing(path, value.base, storages), **sizes}
+        with contextlib.suppress(Exception):
+            known = values(value.base)
+            row |= {name: known[name] for name in _OF_STORAGE if name in known}
+        yield Argument(path, "descriptor", **row)
+
+
+_OF_STORAGE = ("is_unwritten", "empty_storage", "launches_before")
+"""What is known of the memory that a descriptor describes, whatever part of it that is."""
 
 
 def _scalar_kind(value: Any) -> str:

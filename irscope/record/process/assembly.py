@@ -71,7 +71,8 @@ class OpenCapture:
     failed_diagnostics: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     log: str = ""
-    hash: str = ""
+    hashes: set[str] = field(default_factory=set[str])
+    """Of the compiled kernel; before it is compiled, and in the script that goes on meanwhile, the key of the job."""
     ended: bool = False
     layouts: tuple[LayoutRow, ...] = ()
     times: CompileTimes | None = None
@@ -93,7 +94,8 @@ class OpenCapture:
                 tools = tuple(sorted(event.tools.items()))
                 self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
             case events.HandedOver():
-                self.job, self.frames, self.hash, self.log_from = event.job, event.frames, event.job.key, 0
+                self.job, self.frames, self.log_from = event.job, event.frames, 0
+                self.hashes.add(event.job.key)
                 self.begun = self.launch
             case events.LoadFailed():
                 self.load_error = event.message
@@ -135,7 +137,8 @@ class OpenCapture:
                 self.layouts = event.layouts
             case events.CompileEnded():
                 self.end()
-                self.hash, self.metadata, self.log = event.hash, event.metadata, event.log
+                self.metadata, self.log = event.metadata, event.log
+                self.hashes.add(event.hash)
                 if event.cached:
                     self.notes.append("Taken from Triton's cache: no pass ran, so none was recorded.")
             case _:
@@ -162,7 +165,9 @@ class OpenCapture:
         known = self.launch
         # By its text, a graph that shares the kernel is found.
         kernel = Kernel(known.kernel.name, source=known.kernel.source if self.graphs else "")
-        self.launch = Launch(kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions)
+        self.launch = Launch(
+            kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions, others=known.others
+        )
         self.artifacts, self.snapshots, self.passing_texts, self.metadata = {}, {}, {}, {}
         self.llvm_snapshots, self.logs, self.layouts = [], [], ()
         self.log = self.failed_diagnostics = ""
@@ -334,9 +339,11 @@ class Assembly:
                 self.notes.append(event.text)
             case events.Launched():
                 self._launched(event)
+            case events.LaunchedAgain():
+                self._launched_again(event)
             case events.LaunchLeft():
                 for item in self._open.values():
-                    if item.hash and item.hash == event.hash:
+                    if event.hash in item.hashes:
                         item.contents = item.contents or event.contents
             case events.KernelGenerated():
                 self._generated.append(event)
@@ -374,13 +381,15 @@ class Assembly:
         """What may become known of a compile after its end; `with_late_facts` adds it to the capture."""
         item = self._open[number]
         facts = (item.launch.grid, item.launch.assumptions, self._autotuning(item.launch), self._notes_of(item))
-        return *facts, item.graphs, item.origin, item.contents
+        return *facts, item.graphs, item.origin, item.contents, item.launch.others
 
     def with_late_facts(self, number: int, capture: Capture) -> Capture:
         """The capture of a compile that was released, with what became known of it after its end."""
         item = self._open[number]
         known, tuning = item.launch, self._autotuning(item.launch)
-        launch = replace(capture.launch, grid=known.grid, assumptions=known.assumptions, autotuning=tuning)
+        launch = replace(
+            capture.launch, grid=known.grid, assumptions=known.assumptions, autotuning=tuning, others=known.others
+        )
         environment = replace(capture.environment, origin=item.origin)
         notes, launch = self._notes_of(item), item.with_contents(launch)
         return replace(capture, launch=launch, notes=notes, graphs=item.graphs, environment=environment)
@@ -474,13 +483,18 @@ class Assembly:
 
     def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
-            if not item.hash or item.hash != event.hash or item.failure is not None or item.load_error:
+            if event.hash not in item.hashes or item.failure is not None or item.load_error:
                 continue
             if new := [row for row in event.origin if row not in item.origin]:
                 item.origin = (*item.origin, *new)
             if item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
+
+    def _launched_again(self, event: events.LaunchedAgain) -> None:
+        for item in self._open.values():
+            if event.hash in item.hashes:
+                item.launch = replace(item.launch, others=(*item.launch.others, event.launch))
 
     # Putting it together
 

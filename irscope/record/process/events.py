@@ -10,7 +10,7 @@ from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
 from irscope.model.evidence import CompileTimes, GraphOrigin, PassLog
-from irscope.model.launch_record import Assumption
+from irscope.model.launch_record import Assumption, OtherLaunch
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
 
@@ -69,6 +69,14 @@ class Launched(RecordingEvent):
     assumptions: tuple[Assumption, ...] = ()
     origin: tuple[tuple[str, str], ...] = ()
     """As `Environment` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedAgain(RecordingEvent):
+    """A compiled kernel was launched with other arguments, or another grid, than before."""
+
+    hash: str
+    launch: OtherLaunch
 
 
 @dataclass(frozen=True, slots=True)

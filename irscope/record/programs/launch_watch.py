@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from irscope.ir.logs.inductor import read_output_code
 from irscope.model.capture import Autotuning, Target
 from irscope.model.evidence import GraphNode
 from irscope.model.launch_record import notes_of, without_largest
-from irscope.record.compile.launches import is_users
+from irscope.record.compile.launches import RepeatedLaunches, is_users
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.triton import api as triton_api
@@ -207,11 +208,14 @@ def virtual_launches(
     from irscope.record.virtual.gpu import virtual_gpu
 
     hashes: set[str] = set()
+    launches = RepeatedLaunches(partial(known_values, most_bytes=data_limit_bytes))
     run_hashes: set[str] = set()
 
-    def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
+    def launched(kernel: Any, grid: tuple[int, int, int], source: Any, arguments: tuple[Any, ...]) -> None:
         assumptions = assumptions_under_way()
         sink(events.Launched(kernel.hash, grid, assumptions))
+        if (other := launches.new(kernel.hash, grid, source, arguments)) is not None:
+            sink(events.LaunchedAgain(kernel.hash, other))
         # A capture states those of its first launch alone.
         following = current_following()
         if following.is_on and kernel.hash not in hashes:

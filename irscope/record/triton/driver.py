@@ -161,8 +161,8 @@ def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-OnLaunch = Callable[[Any, tuple[int, int, int]], None]
-"""Called with the compiled kernel and its grid."""
+OnLaunch = Callable[[Any, tuple[int, int, int], Any, tuple[Any, ...]], None]
+"""Called with the compiled kernel, its grid, its source and its arguments."""
 
 
 class _DeviceIndex(int):
@@ -271,12 +271,13 @@ class _VirtualLauncher:
         if self._driver.part.backend == "cuda":
             _check_grid(grid)
         kernel = self.kernel() if self.kernel is not None else None
+        if self._driver.on_launch is not None and kernel is not None and not is_rehearsal():
+            # Before it runs: what fails there was launched, and with what it finds in its tensors.
+            self._driver.on_launch(kernel, grid, self.source, arguments)
         if self._driver.on_arguments is not None:
             self._driver.on_arguments(kernel, self.source, arguments)
         if self._driver.compute is not None and not is_rehearsal():
             self._driver.compute(kernel, self.source, grid, arguments)
-        if self._driver.on_launch is not None and kernel is not None and not is_rehearsal():
-            self._driver.on_launch(kernel, grid)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 

@@ -50,7 +50,8 @@ def virtual_gpu(
 
     Arguments:
         target: the GPU.
-        on_launch: called at each launch with Triton's compiled kernel and the grid, (x, y, z).
+        on_launch: called before each launch with Triton's compiled kernel, the grid, (x, y, z), the kernel's source and
+            the arguments.
         assume: values for placeholders, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
         on_timed: called after each of them with the placeholder times.

@@ -23,7 +23,7 @@ def run(target: str, script: str, policy: str) -> dict[str, object]:
     launches: list[dict[str, object]] = []
     timed: list[dict[str, object]] = []
 
-    def note(kernel: object, grid: tuple[int, int, int]) -> None:
+    def note(kernel: object, grid: tuple[int, int, int], *_: object) -> None:
         attributes = {str(index[0]): value for index, value in kernel.src.attrs.items() if value}
         step = configuration_under_way(kernel.name)
         launches.append(

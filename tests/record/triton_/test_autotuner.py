@@ -57,7 +57,7 @@ def seen(policy: Any, *, watched_twice: bool = False) -> tuple[list[Any], list[A
 
         return note
 
-    def on_launch(kernel: Any, grid: tuple[int, int, int]) -> None:
+    def on_launch(kernel: Any, *_: Any) -> None:
         row = autotuner.configuration_under_way("fill_kernel")
         assert row is not None
         assert autotuner.configuration_under_way("another_kernel") is None

@@ -11,7 +11,8 @@ import ctypes
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import torch
@@ -42,6 +43,9 @@ _DEVICE = "_irscope_device"
 _PINNED = "_irscope_pinned"
 _SHADOW = "_irscope_shadow"
 _ASSUMED_RESULT = "_irscope_assumed_result"
+_UNWRITTEN = "_irscope_unwritten"
+_NUMBERS = count(1)
+"""Of the storages that `torch.empty` made."""
 
 CUDA = torch.device("cuda", 0)
 CPU = torch.device("cpu")
@@ -249,8 +253,16 @@ def invalidate(tensor: torch.Tensor) -> None:
         marks.pop(_UNWRITTEN, None)
 
 
-_UNWRITTEN = "_irscope_unwritten"
-"""Of a storage that `torch.empty` made: the version of its tensors until something is written."""
+@dataclass(slots=True)
+class _Unwritten:
+    """A storage that `torch.empty` made, as long as nothing but launches wrote to it."""
+
+    number: int
+    version: int
+    """Of its tensors: another one says that torch wrote."""
+    epoch: int
+    launches: int = 0
+    """How many launches wrote to it."""
 
 
 def mark_unwritten(tensor: Any) -> None:
@@ -259,14 +271,26 @@ def mark_unwritten(tensor: Any) -> None:
         return
     # Tensors of inference count no versions.
     if not tensor.is_inference():
-        tensor.untyped_storage().__dict__[_UNWRITTEN] = (tensor._version, _Epoch.now)
+        mark = _Unwritten(next(_NUMBERS), tensor._version, _Epoch.now)
+        tensor.untyped_storage().__dict__[_UNWRITTEN] = mark
 
 
-def _is_unwritten(tensor: torch.Tensor) -> bool:
-    """Whether neither torch nor a launch wrote a tensor's memory since `torch.empty` made it."""
+def _unwritten(tensor: torch.Tensor) -> _Unwritten | None:
+    """What is known of a tensor's memory that `torch.empty` made; None if torch wrote to it since, or made it else."""
     if not tensor.is_meta or tensor.layout is not torch.strided:
-        return False
-    return tensor.untyped_storage().__dict__.get(_UNWRITTEN) == (tensor._version, _Epoch.now)
+        return None
+    mark = tensor.untyped_storage().__dict__.get(_UNWRITTEN)
+    return mark if mark is not None and (mark.version, mark.epoch) == (tensor._version, _Epoch.now) else None
+
+
+def written_by_launch(tensors: Sequence[torch.Tensor]) -> None:
+    """Forget the values of tensors that one launch writes to."""
+    marks = [(tensor.untyped_storage(), mark) for tensor in tensors if (mark := _unwritten(tensor)) is not None]
+    for tensor in tensors:
+        invalidate(tensor)
+    for storage, mark in marks:
+        # Once, however many of the tensors are views of it.
+        storage.__dict__[_UNWRITTEN] = replace(mark, launches=mark.launches + 1)
 
 
 def invalidate_all() -> None:
@@ -342,8 +366,8 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
-        if _is_unwritten(tensor):
-            return {"is_unwritten": True}
+        if (mark := _unwritten(tensor)) is not None:
+            return {"is_unwritten": not mark.launches, "empty_storage": mark.number, "launches_before": mark.launches}
         known = values_of(tensor)
         if known is None or not tensor.numel() or tensor.is_complex():
             return {}

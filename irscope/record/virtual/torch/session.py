@@ -21,7 +21,14 @@ from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.torch.compile import GraphCompiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.handlers import Handlers
-from irscope.record.virtual.torch.memory import META, VirtualMemory, computed_values, invalidate, invalidate_all
+from irscope.record.virtual.torch.memory import (
+    META,
+    VirtualMemory,
+    computed_values,
+    invalidate,
+    invalidate_all,
+    written_by_launch,
+)
 from irscope.record.virtual.torch.mode import (
     VirtualCuda,
     follow_wrappers,
@@ -157,21 +164,20 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
         written = written_arguments(kernel, signature, arguments)
     if written is None:
         invalidate_all()
-    for argument in written or ():
-        _invalidate(argument)
+    with torch._C.DisableTorchFunction():
+        written_by_launch([*_tensors_of(written or ())])
 
 
-def _invalidate(argument: Any) -> None:
-    """Forget the values of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
+def _tensors_of(argument: Any) -> Iterator[torch.Tensor]:
+    """The tensors of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
     if isinstance(argument, list | tuple):
         for item in argument:
-            _invalidate(item)
+            yield from _tensors_of(item)
     elif isinstance(argument, torch.Tensor):
-        with torch._C.DisableTorchFunction():
-            invalidate(argument)
+        yield argument
     elif (base := getattr(argument, "base", None)) is not None:
         # A tensor descriptor, or a tensor that is reinterpreted as another type.
-        _invalidate(base)
+        yield from _tensors_of(base)
     elif hasattr(argument, "data_ptr"):
         invalidate_all()
 

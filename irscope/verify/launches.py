@@ -1,0 +1,79 @@
+"""Verifies all launches of one compile: the first, and those with other arguments or another grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from irscope.machine.values import Array
+from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord
+from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
+from irscope.verify.verdict import SafetyVerdict
+
+
+def verify_launches(
+    capture: Capture,
+    *,
+    elements: int | None = DEFAULT_ELEMENTS,
+    values: Mapping[str, Array] | None = None,
+    earlier: Sequence[Capture] = (),
+) -> SafetyVerdict:
+    """Verify the launches of a capture, up to the first that is wrong.
+
+    Args:
+        capture, elements: as of `verify_launch`.
+        values: as there; they are of the first launch, which is then the only one that is verified.
+        earlier: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as written.
+
+    Returns the verdict on that launch which is wrong, else on all; a note names the launch, or how many there were.
+    """
+    program = [launch for one in earlier for launch in _launches_of(one)]
+    first, *others = _launches_of(capture)
+    verdict: SafetyVerdict = verify_launch(first, elements=elements, values=dict(values or {}), earlier=program)
+    verified = [_compared(first)]
+    for launch in () if values else others:
+        if _compared(launch) in verified:
+            continue
+        if verdict.answer == "wrong":
+            return verdict
+        verified.append(_compared(launch))
+        label = f"launch {len(verified)} of the compile, with another {', '.join(_differences(first, launch))}"
+        found = verify_launch(launch, elements=elements, earlier=program)
+        if found.answer == "wrong":
+            return replace(found, notes=(f"this is {label}", *found.notes))
+        if found.answer == "not decided":
+            reasons = found.undecided or (found.scope,)
+            undecided = dict.fromkeys((*verdict.undecided, *(f"{label}: {reason}" for reason in reasons)))
+            verdict = replace(verdict, undecided=tuple(undecided))
+    if len(verified) > 1:
+        verdict = replace(
+            verdict, notes=(*verdict.notes, f"this is the verdict on {len(verified)} launches of the compile")
+        )
+    return verdict
+
+
+def _launches_of(capture: Capture) -> Iterator[Capture]:
+    """One capture for each launch of a compile."""
+    yield capture
+    for other in capture.launch.others:
+        yield replace(capture, launch=replace(capture.launch, grid=other.grid, record=other.record, others=()))
+
+
+def _compared(capture: Capture) -> tuple[object, ...]:
+    """What the verdict on a launch depends on: which new memory was allocated does not decide it."""
+    record = capture.launch.record or LaunchRecord()
+    rows = [one if one.launches_before else replace(one, empty_storage=0) for one in record.arguments]
+    return capture.launch.grid, *rows
+
+
+def _differences(first: Capture, other: Capture) -> Iterator[str]:
+    """The arguments of a launch that are not as in the first one, and the grid."""
+    before, after = (
+        {replace(row, empty_storage=0, launches_before=0, is_unwritten=False) for row in one.launch.record.arguments}
+        for one in (first, other)
+        if one.launch.record is not None
+    )
+    yield from sorted(row.path for row in after - before)
+    if first.launch.grid != other.launch.grid:
+        yield f"grid {other.launch.grid}"
