@@ -296,14 +296,13 @@ sub.s64 %rd8, %rd8, %rd7;"""
 
 
 def l1_reads(stride_bytes: int, words: int = 1) -> TimedKernel:
-    """Loads that hit L1, whose lanes lie `stride_bytes` apart; each warp has 16 in flight, one word after another."""
+    """Loads that hit L1, whose lanes lie `stride_bytes` apart: 16 loads or more; each warp has 16 in flight."""
     kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
     size, lines = 4 * words, []
     for number in range(16):
         registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
         registers = f"{{{registers}}}" if words > 1 else registers
-        # Other words of the same sectors where they are wide enough, else the same ones.
-        lines.append(f"ld.global.ca.{kind} {registers}, [%rd10+{size * number % max(stride_bytes, size)}];")
+        lines.append(f"ld.global.ca.{kind} {registers}, [%rd10+{size * number % stride_bytes}];")
     lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(16 * words)]
     lines.append("xor.b64 %rd10, %rd10, 65536;")
     before = f"""

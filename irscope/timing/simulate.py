@@ -158,7 +158,9 @@ class _Multiprocessor:
         self.cost_cache: dict[int, dict[int, float]] = {}
         self.wgmma_cache: dict[int, tuple[float, float]] = {}
         self.multiplying: list[list[list[float]]] = [[] for _ in range(clock.schedulers)]
-        """The groups of asynchronous tensor instructions that are not done yet, by their end."""
+        """The groups of asynchronous tensor instructions of each scheduler that are not done yet."""
+        self.multiplies = [False] * clock.schedulers
+        """Whether a scheduler has had such instructions."""
         self.dram_at = self.dram_until = self.dram_used = 0.0
         """The time of the last access to DRAM, until when DRAM is busy, and its utilisation before that time."""
 
@@ -252,7 +254,7 @@ class _Multiprocessor:
             if free > latest:
                 latest, why = free, UNITS[unit]
         done = max(done + delay * self.clock.collision, latest)
-        if self.multiplying[warp.scheduler] and FMA in step.use:
+        if self.multiplies[warp.scheduler] and FMA in step.use and own[TENSOR] > ready:
             self.delay_tensor(warp.scheduler, ready, done, step.use[FMA])
         length = done - ready
         if length > 0:
@@ -270,13 +272,11 @@ class _Multiprocessor:
 
     def delay_tensor(self, scheduler: int, start: float, end: float, cycles: float) -> None:
         """The tensor core stands still while the FMA pipe is used: both read the registers."""
-        flying = self.multiplying[scheduler] = [one for one in self.multiplying[scheduler] if one[0] > start]
-        if not flying:
-            return
         own = self.own[scheduler]
         part = min((own[TENSOR] - start) / (end - start), 1.0) if end > start else 1.0
-        lost = cycles * self.clock.wgmma_fma * max(part, 0.0) * self.scale
+        lost = cycles * self.clock.wgmma_fma * part * self.scale
         own[TENSOR] += lost
+        flying = self.multiplying[scheduler] = [one for one in self.multiplying[scheduler] if one[0] > start]
         for one in flying:
             one[0] += lost
 
@@ -310,6 +310,7 @@ class _Multiprocessor:
                 self.wgmma_cache[step.last] = wgmma_cost(item, base, clock)
             cycles, fronts = self.wgmma_cache[step.last]
             own = self.own[warp.scheduler]
+            self.multiplies[warp.scheduler] = True
             begin = max(own[TENSOR], time)
             fed = self.queue(SHARED, time, fronts)
             own[TENSOR] = max(begin + cycles * self.scale, fed)

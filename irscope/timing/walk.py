@@ -32,8 +32,8 @@ _MANY_STEPS, _MOST_STEPS = 40_000, 160_000
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
-_PATIENCE = 20
-"""Iterations after which a register that neither grows evenly nor comes round is let be."""
+_FEW, _PATIENCE = 4, 20
+"""Iterations of which all tell how a register grows, and after which one that neither grows nor comes round is left."""
 _UNKNOWN_ITERATIONS = 8
 """Iterations of a loop whose end depends on data."""
 
@@ -568,11 +568,13 @@ def _turn_of(values: Sequence[Array | None]) -> tuple[int, Array] | None:
     `values`: at the beginning of each iteration.
     """
     known: list[Array] = []
-    for value in reversed(values):
+    # At the first iteration a register may still hold something else.
+    for value in reversed(values[1:] if len(values) > _FEW else values):
         if value is None:
             break
         known.append(value.astype(np.int64) if value.dtype == np.bool_ else value)
-    for period in range(1, len(known) - 1):
+    fewest = 2 if len(values) > _FEW else 1
+    for period in range(1, len(known) - fewest):
         grown = known[0] - known[period] & 0xFFFFFFFF
         if all(
             np.array_equal(grown, known[at] - known[at + period] & 0xFFFFFFFF) for at in range(1, len(known) - period)

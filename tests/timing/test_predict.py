@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from irscope.api.explain import Explainer
@@ -19,10 +20,11 @@ from irscope.model.launch_record import LaunchRecord
 from irscope.render.text.findings import render_explanation
 from irscope.store.file import load
 from irscope.target import Target
-from irscope.timing.accesses import Access
+from irscope.timing.accesses import Access, _wavefronts  # pyright: ignore[reportPrivateUsage]
 from irscope.timing.execution import execute
 from irscope.timing.predict import Prediction, _timed, predict_with  # pyright: ignore[reportPrivateUsage]
-from irscope.timing.steps import UNITS, costs_of, rates_of
+from irscope.timing.simulate import simulate
+from irscope.timing.steps import UNITS, OneStep, Steps, costs_of, rates_of
 from irscope.timing.tuning import Candidate, Ranked, Tuning, config_text, perf_model_text
 from tests.marks import sampled
 
@@ -198,3 +200,40 @@ def test_partial_lines_cost_what_was_measured(kind: str, name: str) -> None:
         cost = costs_of(access, execution, H100, rates)[UNITS.index("L2")] / H100.units / H100.clock_hz * 1e12
         # Below, the loop's own instructions take the time.
         assert 0.65 * min(measured, max(measured - 35, 0)) <= cost <= 1.25 * measured, (sectors, lines)
+
+
+def test_lanes_of_one_bank_of_l1_wait_as_was_measured() -> None:
+    data = Path(__file__).parents[2] / "benchmarks" / "microbench" / "data" / "h100.json"
+    rows = json.loads(data.read_bytes())["constants"].items()
+    measured = {match.groups(): row["median"] for name, row in rows if (match := re.fullmatch(_FROM_L1, name))}
+    assert len(measured) > 10
+    rates, execution = rates_of(H100, H100.units), execute(stored("softmax_kernel"), H100)
+    for (size, apart), cycles in measured.items():
+        width, addresses = int(size), np.arange(32)[None, :] * int(apart)
+        sectors = len(np.unique(addresses // 32))
+        fronts = _wavefronts(addresses, width, None, 32)[0]
+        access = Access("load", sectors, width, len(np.unique(addresses // 128)), missed=0.0, wavefronts=fronts)
+        cost = costs_of(access, execution, H100, rates)
+        assert max(cost[UNITS.index("L1")], cost[UNITS.index("shared memory")]) == pytest.approx(cycles, rel=0.1)
+
+
+_FROM_L1 = r"l1_read_(\d+)B_(\d+)apart"
+
+
+def test_the_fma_pipe_holds_up_the_tensor_cores() -> None:
+    """One warpgroup multiplies, another one adds: on an H100 16,384 additions take wgmma 14,878 cycles."""
+    execution = execute(stored("attention_kernel"), H100)
+    code = execution.program.code
+    place = next(index for index, item in enumerate(code) if item.opcode.startswith("HGMMA") and "gsb0" in item.text)
+    multiplied = [OneStep(place, kind="tensor", last=place) for _ in range(512)]
+    waited = OneStep(place, kind="tensor wait", last=place)
+    added = [OneStep(0, stall=32, use={UNITS.index("FMA"): 32.0}) for _ in range(128)]
+
+    def cycles(*steps: Steps) -> float:
+        return simulate(execution, H100, list(steps), resident=1, waiting=0, active=1).end
+
+    tensor, fma = Steps(4, [*multiplied, waited]), Steps(4, added)
+    alone = cycles(tensor)
+    assert cycles(fma) == pytest.approx(128 * 32, rel=0.1)
+    assert cycles(fma) < alone
+    assert cycles(tensor, fma) - alone == pytest.approx(14_878 / 16_384 * 128 * 32, rel=0.1)
