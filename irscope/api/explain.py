@@ -105,8 +105,9 @@ class Explainer:
         tell_origin(capture, self.tell)
         predicted = _predicted if whole is not None else None
         proven, notes = tried(
-            studied, findings, compiles.trials, self.budget, timer, predicted, whole, partial(_reconfigured, capture)
-        )
+            studied, findings, compiles.trials, self.budget, timer, predicted, whole, partial(_reconfigured, capture),
+            (time.floor_seconds if time is not None else None) or 0.0,
+        )  # fmt: skip
         for note in notes:
             self.tell(note)
         return proven
@@ -154,9 +155,9 @@ def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capt
 
 
 def _timed(capture: Capture) -> Timed:
-    """The predicted time of a launch: without machine code that is modelled, by its bytes and its arithmetic."""
+    """The predicted time of a launch: without machine code that can be followed, by its bytes and its arithmetic."""
     found = timed(capture)
-    if found.prediction is not None or capture.target.backend == "cuda" or capture.failure is not None:
+    if found.prediction is not None or capture.failure is not None:
         return found
     from irscope.api.timing import predict, with_floor
 

@@ -27,8 +27,8 @@ __all__ = ["NotFollowed", "Observed", "Skip", "Walked", "walk"]
 
 Array = NDArray[Any]
 
-_MOST_STEPS = 40_000
-"""Instructions of one group."""
+_MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
+"""Instructions of one group; where a loop is too long for its first iterations to be among so many."""
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
@@ -154,6 +154,7 @@ class _Group:
         program, state = self.program, self.state
         code, steps, control, is_observed = program.code, program.steps, program.control, program.is_observed
         end, trace, append = len(code), self.trace, self.trace.append
+        most = max(_MOST_STEPS, min(4 * (self.stages + 2) * end, _MOST_OF_LONG_LOOPS))
         while self.at < end:
             at = self.at
             while self.active and at >= self.active[-1][0]:
@@ -185,7 +186,7 @@ class _Group:
                 elif state.data:
                     self._follow_data(at)
                 self.at = at + 1
-            if len(trace) > _MOST_STEPS:
+            if len(trace) > most:
                 if program.is_specialized:
                     raise NotFollowed("which partitions its warps run is not known.")
                 self.is_cut = True
