@@ -188,7 +188,8 @@ def _faster(
         capture = captures.get(one.changes)
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
-            return one
+            failure = "its time cannot be compared with that of the launch as it is"
+            return replace(one, proof=replace(proof, helps=False, failure=failure)) if decides else one
         is_faster = not decides or seconds < (1 - LEAST_SHARE) * whole
         return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
 
