@@ -103,10 +103,12 @@ class Explainer:
             self.tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
             return tuple(findings)
         tell_origin(capture, self.tell)
-        predicted = _predicted if whole is not None else None
+        assumed = time.prediction.notes if time is not None and time.prediction is not None else ()
+        predicted = partial(_predicted, assumed) if whole is not None else None
         proven, notes = tried(
-            studied, findings, compiles.trials, self.budget, timer, predicted, whole, partial(_reconfigured, capture)
-        )
+            studied, findings, compiles.trials, self.budget, timer, predicted, whole, partial(_reconfigured, capture),
+            (time.floor_seconds if time is not None else None) or 0.0,
+        )  # fmt: skip
         for note in notes:
             self.tell(note)
         return proven
@@ -154,9 +156,9 @@ def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capt
 
 
 def _timed(capture: Capture) -> Timed:
-    """The predicted time of a launch: without machine code that is modelled, by its bytes and its arithmetic."""
+    """The predicted time of a launch: without machine code that can be followed, by its bytes and its arithmetic."""
     found = timed(capture)
-    if found.prediction is not None or capture.target.backend == "cuda" or capture.failure is not None:
+    if found.prediction is not None or capture.failure is not None:
         return found
     from irscope.api.timing import predict, with_floor
 
@@ -204,6 +206,7 @@ def _reconfigured(
         return None
 
 
-def _predicted(capture: Capture) -> float | None:
+def _predicted(assumed: tuple[str, ...], capture: Capture) -> float | None:
+    """The predicted time of a fix; None where it rests on other assumptions than that of the launch as it is."""
     prediction = timed(_with_sass(capture, True)).prediction
-    return prediction.seconds if prediction is not None else None
+    return prediction.seconds if prediction is not None and prediction.notes == assumed else None

@@ -18,7 +18,6 @@ from irscope.timing.execution import Execution
 from irscope.timing.steps import (
     ATOMICS,
     DRAM,
-    FMA,
     L1,
     L2,
     MEMORY,
@@ -254,8 +253,8 @@ class _Multiprocessor:
             if free > latest:
                 latest, why = free, UNITS[unit]
         done = max(done + delay * self.clock.collision, latest)
-        if self.multiplies[warp.scheduler] and FMA in step.use and own[TENSOR] > ready:
-            self.delay_tensor(warp.scheduler, ready, done, step.use[FMA])
+        if step.fma and self.multiplies[warp.scheduler] and own[TENSOR] > ready:
+            self.delay_tensor(warp.scheduler, ready, done, step.fma)
         length = done - ready
         if length > 0:
             rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]

@@ -18,14 +18,14 @@ from irscope.timing.execution import Execution
 from irscope.timing.walk import Observed, Skip
 
 __all__ = [
-    "ATOMICS", "DRAM", "FMA", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand",
+    "ATOMICS", "DRAM", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand",
     "OneStep", "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of", "wgmma_cost",
 ]  # fmt: skip
 
 UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
          "L2 port", "L2", "DRAM", "atomics", "memory pipe", "CTA start")  # fmt: skip
 """What may be busy; the first six and the last of one scheduler, the others of a multiprocessor or of its part."""
-ISSUE, _ALU, FMA, _SPECIAL, TENSOR, _DOUBLE, SHARED, L1, PORT, L2, DRAM, ATOMICS, MEMORY, START = range(14)
+ISSUE, _ALU, _FMA, _SPECIAL, TENSOR, _DOUBLE, SHARED, L1, PORT, L2, DRAM, ATOMICS, MEMORY, START = range(14)
 
 
 _ON_FMA = ("FFMA", "FMUL", "FADD", "FSWZADD", "FFMA32I", "FADD2", "FMUL2", "FFMA2")
@@ -63,6 +63,8 @@ class OneStep:
     """Scoreboards that must be clear before."""
     stall: float = 0.0
     use: dict[int, float] = field(default_factory=dict[int, float])
+    fma: float = 0.0
+    """Cycles of the FMA pipe by additions and multiplications of float32."""
     sets: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
     """(scoreboard, cycles after the beginning, latency)."""
     kind: str = ""
@@ -148,6 +150,8 @@ class _Builder:
             pipe, cycles = self._pipe(index)
             if pipe >= 0:
                 use[pipe] = use.get(pipe, 0.0) + cycles
+                if self.bases[index] in _ON_FMA:
+                    current.fma += cycles
                 current.stall = max(current.stall, taken.get(pipe, 0.0))
                 taken[pipe] = current.stall + cycles
             write = control.write_barrier if control is not None else None
@@ -218,12 +222,12 @@ def _number(item: Instruction) -> float:
 
 def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
     if base in _ON_FMA:
-        return FMA, clock.fma
+        return _FMA, clock.fma
     if base in _ON_MULTIPLY:
         # A move or an addition in its dress takes what a multiplication takes.
-        return FMA, clock.multiply
+        return _FMA, clock.multiply
     if base in _ON_HALF:
-        return FMA, clock.half
+        return _FMA, clock.half
     if base in _ON_DOUBLE:
         return _DOUBLE, clock.double
     if base in _ON_SPECIAL:

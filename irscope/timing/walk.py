@@ -27,8 +27,8 @@ __all__ = ["NotFollowed", "Observed", "Skip", "Walked", "walk"]
 
 Array = NDArray[Any]
 
-_MANY_STEPS, _MOST_STEPS = 40_000, 160_000
-"""Instructions of one group: with the first, fewer equal iterations are enough to skip others; the second ends it."""
+_MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
+"""Instructions of one group; where a loop is too long for its first iterations to be among so many."""
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
@@ -156,6 +156,7 @@ class _Group:
         program, state = self.program, self.state
         code, steps, control, is_observed = program.code, program.steps, program.control, program.is_observed
         end, trace, append = len(code), self.trace, self.trace.append
+        most = max(_MOST_STEPS, min(4 * (self.stages + 2) * end, _MOST_OF_LONG_LOOPS))
         while self.at < end:
             at = self.at
             while self.active and at >= self.active[-1][0]:
@@ -187,8 +188,11 @@ class _Group:
                 elif state.data:
                     self._follow_data(at)
                 self.at = at + 1
-            if len(trace) > _MOST_STEPS:
-                raise NotFollowed(f"no end after {_MOST_STEPS:,} instructions of a warp.")
+            if len(trace) > most:
+                if program.is_specialized:
+                    raise NotFollowed("which partitions its warps run is not known.")
+                state.assumed.notes.add("only the first part of the kernel's control flow was followed")
+                break
         return []
 
     def _branch(self, at: int, allow_split: bool) -> int | list[_Group] | None:
@@ -304,8 +308,7 @@ class _Group:
         visits = self.visits.setdefault(target, [])
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
-        needed = 2 * self.stages + 3 if len(self.trace) < _MANY_STEPS else 4
-        if count >= needed and (count < 24 or count & count - 1 == 0):
+        if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
             self._skip(target, visits)
         return target
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from irscope.api.explain import Explainer
 from irscope.api.timing import predict
 from irscope.device.clocks import clock_of
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.render.text.findings import render_explanation
 from irscope.timing.execution import execute
 from irscope.timing.walk import NotFollowed, Observed, Skip
 
@@ -60,6 +62,24 @@ def test_each_partition_is_walked_by_its_warps(target: str, warps: int, copies: 
     assert max(counts[copies] for counts in copying) == steps * (1 + halves)
     # An instruction multiplies 16 columns of A by as many rows of B.
     assert {counts[multiplies] for _, counts in found if counts[multiplies]} == {steps * STEP // 16}
+
+
+def test_a_loop_is_followed_however_long_its_code_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _executed(recorded("cuda:90"))
+    monkeypatch.setattr("irscope.timing.walk._MOST_STEPS", 1)
+    assert _executed(recorded("cuda:90")) == whole
+
+
+def test_why_predicts_from_the_work_what_cannot_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.timing.walk._MOST_STEPS", 1)
+    monkeypatch.setattr("irscope.timing.walk._MOST_OF_LONG_LOOPS", 1)
+    capture = recorded("cuda:90")
+    answer = Explainer(tell=lambda _: None).explain(capture)
+    assert answer.time.prediction is not None
+    assert answer.time.prediction.method == "analytic"
+    head, note, *_ = render_explanation(answer.findings, capture, answer.time, width=100, color=False).split("\n")
+    assert "predicted" in head
+    assert "was not followed" in note
 
 
 def test_its_time_is_that_of_its_work() -> None:

@@ -75,12 +75,26 @@ class Timed:
     prediction: Prediction | None
     floor_seconds: float | None
     """The roofline's minimum time; None if it is not known."""
-    is_floor_open: bool = False
-    """Whether some of its bytes or operations could not be counted, so that the minimum is higher."""
+    most_floor_seconds: float | None = None
+    """The same with all bytes and operations that could not be counted."""
     why_not: str = ""
     """Why there is no prediction."""
     model: Model | None = None
     """None where the prediction is none of machine code: then findings have no times."""
+
+    @property
+    def is_floor_open(self) -> bool:
+        """Whether some of its bytes or operations could not be counted, so that the minimum is higher."""
+        return self.floor_seconds != self.most_floor_seconds
+
+    @property
+    def least_seconds(self) -> float | None:
+        """The minimum time; where it is open, with the bytes that DRAM moves in the model."""
+        prediction, low, high = self.prediction, self.floor_seconds, self.most_floor_seconds
+        if prediction is None or low is None or high is None or self.model is None:
+            return low
+        work = prediction.seconds - prediction.launch_seconds
+        return max(low, min(high, dict(prediction.busy).get("DRAM", 0.0) * work))
 
 
 def timed(capture: Capture, *, part: str | None = None) -> Timed:
@@ -92,7 +106,7 @@ def timed(capture: Capture, *, part: str | None = None) -> Timed:
     try:
         model = Model(capture, part=part)
         low, high = _floor(capture, model.prediction.part) or (None, None)
-        return Timed(model.prediction, low, low != high, model=model)
+        return Timed(model.prediction, low, high, model=model)
     except (IrscopeError, *DAMAGE) as error:
         return Timed(None, None, why_not=str(error) or type(error).__name__)
 

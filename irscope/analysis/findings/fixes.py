@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from irscope.analysis.findings.costs import in_order
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion, is_alone
 from irscope.analysis.findings.search import LEAST_GAIN
 from irscope.analysis.findings.studied import Studied
@@ -27,6 +28,7 @@ def tried(
     predicted: Predict | None = None,
     whole: float | None = None,
     reconfigured: Reconfigured | None = None,
+    minimum: float = 0.0,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
 
@@ -40,6 +42,7 @@ def tried(
         predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
         whole: those of the launch as it is.
         reconfigured: compiles the kernel's Python with other tl.constexpr values; None where that cannot be done.
+        minimum: the roofline's seconds: no configuration is believed to be faster.
     """
     if budget.compiles == 0:
         return tuple(findings), ()
@@ -55,9 +58,16 @@ def tried(
                 # Where a GPU measures the fixes, their predicted times decide nothing.
                 decides = timer is None
                 proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
+        if whole is not None and timer is None:
+            proven = in_order(_with_gain(one, whole) for one in proven)
         if predicted is not None and whole is not None and budget.search:
             least = _WORTH_A_SEARCH if budget is _PREDICTED else LEAST_SHARE
-            proven = _with_search(proven, tries, predicted, whole, reconfigured, least)
+
+            def believed(capture: Capture) -> float | None:
+                seconds = predicted(capture)
+                return seconds if seconds is not None and seconds >= minimum else None
+
+            proven = _with_search(proven, tries, believed, whole, reconfigured, least)
     except IrscopeError as error:
         notes.append(f"No fix was compiled: {error}")
     if tries.left_out:
@@ -105,7 +115,8 @@ def _with_search(
     wanted = [one for one in findings if one.code in _OF_CONFIGURATION and one.share >= least]
     if not wanted:
         return tuple(findings)
-    found = tries.search(predicted, whole, reconfigured)
+    proofs = [(one.changes, one.proof.seconds) for each in findings for one in each.suggestions if one.proof]
+    found = tries.search(predicted, whole, reconfigured, {one: seconds for one, seconds in proofs if seconds})
     fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.helps]
     to_beat = min([(1 - LEAST_SHARE) * whole, *((1 - LEAST_GAIN) * one for one in fixes if one)])
     is_fix = bool(found.changes) and found.seconds < to_beat
@@ -177,11 +188,21 @@ def _faster(
         capture = captures.get(one.changes)
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
-            return one
+            failure = "its time cannot be compared with that of the launch as it is"
+            return replace(one, proof=replace(proof, helps=False, failure=failure)) if decides else one
         is_faster = not decides or seconds < (1 - LEAST_SHARE) * whole
         return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
 
     return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
+
+
+def _with_gain(finding: Finding, whole: float) -> Finding:
+    """A finding of a small share of the time, which costs no more than its fixes were predicted to gain."""
+    times = [one.proof.seconds for one in finding.suggestions if one.proof is not None and one.proof.seconds]
+    if finding.seconds is None or finding.share >= _WORTH_A_SEARCH or not times:
+        return finding
+    seconds = min(finding.seconds, max(whole - min(times), 0.0))
+    return replace(finding, seconds=seconds, share=seconds / whole)
 
 
 def _without_alternatives(finding: Finding) -> Finding:

@@ -358,6 +358,9 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+        if not any(one.kind == "dot" for one in parse_mlir(studied.capture.begun_text).walk()):
+            causes.append(studied.in_ir("a sum of products, which became a dot", dot.first_line, stage="ttir"))
+            text = "tl.dot of the two tiles as they are loaded: matrix units take 16-bit operands, or round f32 to TF32"
     causes += [studied.logged(one) for one in studied.said(use.line, Remark)[:1]]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
     yield studied.finding(

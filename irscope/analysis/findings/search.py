@@ -58,8 +58,12 @@ def search(
     most: int,
     *,
     with_tiles: bool,
+    begun: Mapping[Changes, tuple[float, Capture]],
 ) -> Searched:
     """Take steps from a configuration, the same one again as long as it gains, until none does.
+
+    From one that spills registers no step leads to more elements per thread: that spills more, and takes the assembler
+    minutes.
 
     Args:
         capture: the launch as it is.
@@ -68,10 +72,24 @@ def search(
         whole: those of the launch as it is.
         most: how many compiles there are.
         with_tiles: whether its tl.constexpr values can be changed too.
+        begun: options that were compiled before, with their seconds; the search begins at the fastest.
     """
-    own = _settings(capture, with_tiles)
+    own = best = _settings(capture, with_tiles)
     known: dict[tuple[int, ...], float] = {tuple(own.values()): whole}
+    spilling = {tuple(own.values())} if capture.resources.spilled_bytes else set[tuple[int, ...]]()
     count, is_complete = 0, True
+
+    def note(settings: _Settings, seconds: float | None, after: Capture | None) -> None:
+        known[tuple(settings.values())] = inf if seconds is None else seconds
+        if after is not None and after.resources.spilled_bytes:
+            spilling.add(tuple(settings.values()))
+
+    for changes, (seconds, after) in begun.items():
+        values = {one.name: int(one.value) for one in changes if one.kind == "option" and one.name in own}
+        if len(values) == len(changes):
+            settings = own | values
+            note(settings, seconds, after)
+            best = min(best, settings, key=lambda one: known[tuple(one.values())])
 
     def fastest(near: Sequence[_Settings]) -> _Settings:
         """The fastest of some configurations, and of the best one, as far as there are compiles."""
@@ -83,25 +101,27 @@ def search(
         made = compiled([_changes(capture, own, one) for one in wanted])
         for one in wanted:
             after = made.get(_changes(capture, own, one))
-            seconds = predicted(after) if after is not None and after.failure is None else None
-            known[tuple(one.values())] = inf if seconds is None else seconds
+            note(one, predicted(after) if after is not None and after.failure is None else None, after)
         ranked = [one for one in near if tuple(one.values()) in known]
         found = min(ranked, key=lambda one: known[tuple(one.values())], default=best)
         return found if known[tuple(found.values())] < (1 - LEAST_GAIN) * known[tuple(best.values())] else best
 
-    best = own
+    def step_of(move: _Move) -> _Settings | None:
+        is_larger = move[1] != (move[0] == ("num_warps",)) and move[0] != ("num_stages",)
+        return None if is_larger and tuple(best.values()) in spilling else _moved(best, move)
+
     moves = _moves(own)
     at = 0
     while at < len(moves):
         some = moves[at : at + _AT_ONCE]
-        near = {move: step for move in some if (step := _moved(best, move)) is not None}
+        near = {move: step for move in some if (step := step_of(move)) is not None}
         found = fastest([*near.values()])
         at = at + _AT_ONCE if found is best else 0
         move = next((move for move, step in near.items() if step is found), None)
         while move is not None and found is not best:
             # What gained gains again, as a rule.
             best = found
-            step = _moved(best, move)
+            step = step_of(move)
             found = fastest([step]) if step is not None else best
     changes = _changes(capture, own, best)
     tiles = {one.name: str(one.value) for one in changes if one.kind == "constant"}

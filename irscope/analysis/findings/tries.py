@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -102,8 +102,13 @@ class Tries:
         wanted = (one.changes for one in finding.suggestions if one.changes and one.changes not in self._known)
         return next((changes for changes in wanted if self._text_of(changes) is not None), ())
 
-    def search(self, predicted: Predict, whole: float, reconfigured: Reconfigured | None) -> Searched:
-        """The fastest configuration by predicted time that the budget finds; its capture is one of `captures`."""
+    def search(
+        self, predicted: Predict, whole: float, reconfigured: Reconfigured | None, fixes: Mapping[Changes, float]
+    ) -> Searched:
+        """The fastest configuration by predicted time that the budget finds; its capture is one of `captures`.
+
+        `fixes`: those that were compiled, with their predicted seconds.
+        """
 
         def compiled(wanted: Sequence[Changes]) -> dict[Changes, Capture]:
             made = self._configured(wanted, partial(self._of_same_work, reconfigured))
@@ -111,7 +116,9 @@ class Tries:
             return made
 
         capture, most = self._studied.capture, self._budget.search
-        return search(capture, compiled, predicted, whole, most, with_tiles=reconfigured is not None)
+        captures = self.captures
+        begun = {one: (seconds, captures[one]) for one, seconds in fixes.items() if one in captures}
+        return search(capture, compiled, predicted, whole, most, with_tiles=reconfigured is not None, begun=begun)
 
     def smaller(self, reconfigured: Reconfigured | None) -> list[tuple[Changes, Capture | None]]:
         """Configurations that ask for less memory, each with its compile, or None where that was refused."""

@@ -69,9 +69,26 @@ def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> _Ex
 
 def _intervals_of(starts: Integers, size: int, shifts: Iterable[Integers]) -> Intervals:
     intervals = Intervals.of(starts, size)
-    for shift in shifts:
-        intervals = intervals.moved(shift)
+    # The shortest distances first: what joins is moved on as one.
+    factors = (factor for shift in shifts for factor in _factors(np.unique(shift)))
+    for factor in sorted(factors, key=lambda one: int(one[-1] - one[0])):
+        intervals = intervals.moved(factor)
     return intervals
+
+
+def _factors(shifts: Integers) -> list[Integers]:
+    """Lists of distances, any sum of one of each of which is one of the shifts, which are in order."""
+    found: list[Integers] = []
+    while shifts.size > 2:
+        ends = np.flatnonzero(np.diff(shifts) != shifts[1] - shifts[0])
+        count = int(ends[0]) + 1 if ends.size else shifts.size
+        heads = shifts[::count]
+        factor = shifts[:count] - shifts[0]
+        if count == 1 or shifts.size % count or (shifts.reshape(-1, count) - heads[:, None] != factor).any():
+            break
+        found.append(factor)
+        shifts = heads
+    return [*found, shifts]
 
 
 def _extent_of_columns(pieces: Sequence[Pieces], unit: int, begin: int) -> tuple[int, int]:

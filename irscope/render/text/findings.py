@@ -65,11 +65,14 @@ def _summary(capture: Capture, time: Timed) -> list[str]:
     if prediction is None:
         return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}"]
     low, high = (duration_text(one) for one in prediction.interval)
-    floor = f"   minimum {duration_text(time.floor_seconds)}" if time.floor_seconds else ""
+    about = "about " if time.least_seconds != time.floor_seconds else ""
+    floor = f"   minimum {about}{duration_text(time.least_seconds)}" if time.least_seconds else ""
     rows = [
         f"{capture.name}  {capture.target}, {prediction.part}{which}   predicted {duration_text(prediction.seconds)} "
         f"({low} to {high}){floor}   limited by {prediction.bound}"
     ]
+    if time.model is None:
+        rows += [f"    {one}" for one in prediction.notes[:1]]
     shares = [f"{basename(one.file)}:{one.line} {one.share:.0%}" for one in prediction.lines if one.line][:3]
     return [*rows, f"    most of it: {', '.join(shares)}"] if shares else rows
 

@@ -68,6 +68,26 @@ def test_what_computes_something_else_is_no_fix(operation: str, is_fix: bool) ->
     assert is_fix or "computes something else" in one.proof.failure
 
 
+@pytest.mark.parametrize(("share", "gain", "left"), [(0.05, 0.01, 0.01), (0.05, 0.2, 0.05), (0.3, 0.01, 0.3)])
+def test_a_small_finding_costs_no_more_than_its_fix_gains(share: float, gain: float, left: float) -> None:
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, capture(TEXT, 0)) for index, _ in enumerate(trials))
+
+    priced = replace(finding("IRS501", *WARPS), seconds=share, share=share)
+    ((answer,), _) = tried(Studied(capture()), [priced], compiled, Budget(), None, lambda _: 1.0 - gain, 1.0)
+    assert answer.share == pytest.approx(left)
+
+
+def test_what_has_no_time_to_compare_is_no_fix() -> None:
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, capture(TEXT, 0)) for index, _ in enumerate(trials))
+
+    found = [finding("IRS501", *WARPS)]
+    ((answer,), _) = tried(Studied(capture()), found, compiled, Budget(), None, lambda _: None, 1.0)
+    assert answer.best_fix is None
+    assert [one.proof and "cannot be compared" in one.proof.failure for one in answer.suggestions] == [True]
+
+
 def test_of_other_data_nothing_is_compared() -> None:
     def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
         yield from ((index, capture(one.text, 0)) for index, one in enumerate(trials))

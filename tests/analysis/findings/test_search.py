@@ -9,7 +9,7 @@ import pytest
 
 from irscope.analysis.findings.model import FixChange
 from irscope.analysis.findings.search import Changes, Searched, grid_with, search
-from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.target import Target
 
@@ -79,7 +79,7 @@ def searched(most: int, *, with_tiles: bool = True) -> tuple[Searched, list[Chan
         values |= dict(one.launch.options)
         return 1.0 + sum(max(values[name], each) / min(values[name], each) for name, each in best.items())
 
-    return search(OF_AXES, compiled, predicted, 20.0, most, with_tiles=with_tiles), asked
+    return search(OF_AXES, compiled, predicted, 20.0, most, with_tiles=with_tiles, begun={}), asked
 
 
 def test_a_search_ends_where_no_step_gains() -> None:
@@ -96,6 +96,35 @@ def test_a_search_ends_with_its_compiles() -> None:
     assert (found.compiles, len(asked), found.is_complete) == (3, 3, False)
     assert found.changes
     assert "--tries" in found.text
+
+
+def test_from_a_configuration_that_spills_no_step_has_more_elements_per_thread() -> None:
+    spilling = replace(OF_AXES, resources=Resources(registers=255, spill_store_bytes=64))
+    asked: list[Changes] = []
+
+    def compiled(wanted: Sequence[Changes]) -> Mapping[Changes, Capture]:
+        asked.extend(wanted)
+        return dict.fromkeys(wanted, OF_AXES)
+
+    search(spilling, compiled, lambda _: 30.0, 20.0, 64, with_tiles=True, begun={})
+    values = [(one.name, one.value) for changes in asked for one in changes]
+    assert {("num_warps", 8), ("BM", 16), ("num_stages", 4)} <= {*values}
+    assert not {("num_warps", 2), ("BM", 64), ("BN", 64), ("BK", 64)} & {*values}
+
+
+def test_a_search_begins_at_the_fastest_options_that_are_known() -> None:
+    asked: list[Changes] = []
+
+    def compiled(wanted: Sequence[Changes]) -> Mapping[Changes, Capture]:
+        asked.extend(wanted)
+        return dict.fromkeys(wanted, OF_AXES)
+
+    fast = (FixChange("option", "num_warps", 16),)
+    begun: dict[Changes, tuple[float, Capture]] = {fast: (10.0, OF_AXES), (FixChange("hint", "M", 16),): (5.0, OF_AXES)}
+    found = search(OF_AXES, compiled, lambda _: 12.0, 20.0, 64, with_tiles=False, begun=begun)
+    assert (found.changes, found.seconds) == (fast, 10.0)
+    assert fast not in asked
+    assert all(one[0].value in (8, 16, 32) for one in asked)
 
 
 def test_without_the_python_only_options_are_searched() -> None:

@@ -15,7 +15,7 @@ from irscope.machine.loops import Runner
 from irscope.memory.access import SECTOR_BYTES
 from irscope.memory.addresses import parts as launch_parts
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.addresses.footprint import Footprint, Touched, footprint_of
+from irscope.memory.addresses.footprint import Footprint, Pieces, Touched, extent_of, footprint_of
 from irscope.model.capture import Capture
 from tests.memory.addresses.accesses.recorded import recorded_accesses
 
@@ -129,3 +129,24 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
         assert table.sectors[0] <= sectors <= table.sectors[1]
     assert table.distinct_bytes[0] < table.distinct_bytes[1]
     assert table.why_not
+
+
+def test_far_more_pieces_than_are_held_are_counted_where_their_distances_are_even() -> None:
+    rows, columns, programs = 1 << 13, 1 << 13, np.arange(1 << 15)
+    # A tile of 512 rows and 4 columns; neighbours in a row first.
+    starts = 4 * (columns * np.arange(512)[:, None] + np.arange(4)).reshape(-1)
+    shifts = 16 * (programs % (columns // 4)) + 4 * 512 * columns * (programs // (columns // 4))
+    found = extent_of([Pieces(np.unique(starts), 4, (np.unique(shifts),))], SECTOR_BYTES, (0,))
+    assert found.bytes == 4 * columns * rows
+    assert found.units == (found.bytes // SECTOR_BYTES, found.bytes // SECTOR_BYTES)
+
+
+def test_shifts_that_are_taken_apart_are_the_same_shifts() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        sizes, apart = random.integers(1, 5, 3), random.integers(1, 90, 3)
+        axes = np.ix_(*(np.arange(size) * step for size, step in zip(sizes, apart, strict=True)))
+        shifts = np.unique(sum(axes)) if random.random() < 0.8 else random.integers(0, 99, 7)
+        starts = np.unique(random.integers(0, 50, 3))
+        every = np.unique((starts[:, None, None] + shifts[:, None] + np.arange(4)).reshape(-1))
+        assert extent_of([Pieces(starts, 4, (shifts,))], 1, (0,)).bytes == every.size
