@@ -247,6 +247,10 @@ def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
     return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
 
 
+_MEASURED_SPECIALIZED = 9
+"""Of the compute capability: the parts on which kernels with specialised warps were timed."""
+
+
 class _Launch:
     """The parameters of a launch, as the constant bank and the special registers hold them."""
 
@@ -267,7 +271,7 @@ class _Launch:
         self.has_shared_addresses = False
         """Whether addresses go through shared memory."""
         self.assumed = Assumptions(array_bytes=self.array_bytes, ctas=prod(grid))
-        if self.is_specialized:
+        if self.is_specialized and major != _MEASURED_SPECIALIZED:
             self.assumed.notes.add(
                 "specialised warps wait for one another as modelled, which was not compared with measured times"
             )

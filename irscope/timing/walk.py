@@ -10,8 +10,8 @@ many are skipped: a `Skip` in the trace says how many.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise, repeat
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, lcm
 from typing import Any
 
@@ -22,6 +22,19 @@ from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.program import Program
 from irscope.timing.scalars import Registers, State, WordsForWorkers, predicate
+from irscope.timing.trace import (
+    Entry,
+    Observed,
+    Skip,
+    Walked,
+    bytes_read,
+    index_of,
+    inner_of,
+    is_regular,
+    path_of,
+    turn_of,
+    waits_of,
+)
 
 __all__ = ["NotFollowed", "Observed", "Skip", "Walked", "walk"]
 
@@ -32,8 +45,8 @@ _MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
-_FEW, _PATIENCE = 4, 20
-"""Iterations of which all tell how a register grows, and after which one that neither grows nor comes round is left."""
+_PATIENCE = 20
+"""Iterations after which a register that neither grows nor comes round is left."""
 _UNKNOWN_ITERATIONS = 8
 """Iterations of a loop whose end depends on data."""
 
@@ -42,55 +55,8 @@ class NotFollowed(UsageError):
     """The control flow of a kernel depends on what is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Iterations of a loop that went as the ones before."""
-
-    head: int
-    count: int
-    entries: int
-    """How many entries of the trace before this one are one iteration."""
-    window: int = 1
-    """Iterations before it that went the same way: with copies in flight, some wait and others do not."""
-    since: int = 0
-    """How many entries these are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """An instruction that accesses memory or synchronises, with what was seen of it."""
-
-    index: int
-    payload: Any
-
-
-_Entry = int | Observed | Skip
 _Observe = Callable[[int, Instruction, State, Array | None, int], Any]
 """(index, instruction, registers before it, active lanes, how often the group came there) → payload, or None."""
-
-
-@dataclass(slots=True)
-class Walked:
-    """The way of one group of warps."""
-
-    rows: Array
-    """Which of the warps."""
-    trace: list[_Entry] = field(default_factory=list[_Entry])
-
-    @property
-    def instructions(self) -> float:
-        """How many instructions each warp executes, those skipped included."""
-        return sum(self.weights())
-
-    def weights(self) -> list[float]:
-        """How often each entry of the trace stands for itself: skipped iterations count with those before them."""
-        weights = [0.0 if isinstance(entry, Skip) else 1.0 for entry in self.trace]
-        # Outer loops come later in the trace, and scale what the inner ones made of it.
-        for place, entry in enumerate(self.trace):
-            if isinstance(entry, Skip) and entry.entries:
-                for at in range(place - entry.entries, place):
-                    weights[at] *= 1 + entry.count
-        return weights
 
 
 def walk(
@@ -139,7 +105,7 @@ class _Group:
         self.stages = stages
         self.rows = rows
         self.passed = passed
-        self.trace: list[_Entry] = []
+        self.trace: list[Entry] = []
         self.at = 0
         self.visits: dict[int, list[_Visit]] = {}
         self.counts: dict[int, int] = {}
@@ -287,14 +253,14 @@ class _Group:
         assumed = self.state.assumed
         if done == 1:
             places = range(len(self.trace) - 1, -1, -1)
-            begin = next((place for place in places if _index_of(self.trace[place]) == head), 0)
+            begin = next((place for place in places if index_of(self.trace[place]) == head), 0)
             weights = Walked(self.rows, self.trace).weights()
-            self.begun[head] = begin, _bytes_read(self.trace[:begin], weights, len(self.rows))
+            self.begun[head] = begin, bytes_read(self.trace[:begin], weights, len(self.rows))
         begin, before = self.begun[head]
-        loop = [entry for entry in self.trace[begin:] if _is_regular(entry, self.trace[begin:])]
+        loop = [entry for entry in self.trace[begin:] if is_regular(entry, self.trace[begin:])]
         counts = [
             (assumed.array_bytes[array] / assumed.ctas - before.get(array, 0.0)) / amount * done
-            for array, amount in _bytes_read(loop, None, len(self.rows)).items()
+            for array, amount in bytes_read(loop, None, len(self.rows)).items()
             if amount and array in assumed.array_bytes
         ]
         return min(max(ceil(max(counts) - 0.01), 1), _MOST_STEPPED) if counts else 0
@@ -378,8 +344,8 @@ class _Group:
 
     def _skip(self, head: int, visits: list[_Visit]) -> None:
         first, second, last = visits[-3:]
-        path = _path(self.trace[second.place : last.place])
-        if path != _path(self.trace[first.place : second.place]):
+        path = path_of(self.trace[second.place : last.place])
+        if path != path_of(self.trace[first.place : second.place]):
             return
         state = self.state
         growth: dict[str, Array | None] = {}
@@ -389,14 +355,14 @@ class _Group:
             values = [one.registers.get(name) for one in visits]
             if value is None or values[-2] is None or values[-3] is None or name in state.data:
                 growth[name] = None
-            elif (turn := _turn_of(values)) is None:
+            elif (turn := turn_of(values)) is None:
                 is_regular = False
             else:
                 turns[name] = turn
                 if turn[0] == 1 and value.dtype != np.bool_:
                     growth[name] = turn[1]
         places = [one.place for one in visits]
-        waits = [_waits(self.trace[begin:end]) for begin, end in pairwise(places)]
+        waits = [waits_of(self.trace[begin:end]) for begin, end in pairwise(places)]
         round_of_waits = next((one for one in range(1, len(waits)) if waits[one:] == waits[:-one]), None)
         is_regular = is_regular and round_of_waits is not None
         if not is_regular and len(visits) < _PATIENCE:
@@ -416,12 +382,12 @@ class _Group:
         window = 1
         while window < self.stages + 2 and window + 2 < len(visits):
             begin, end = visits[-2 - window].place, visits[-1 - window].place
-            if _path(self.trace[begin:end]) != path:
+            if path_of(self.trace[begin:end]) != path:
                 break
             window += 1
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         if self.passed is not None:
-            read = _bytes_read(self.trace[second.place : last.place], None, len(self.rows))
+            read = bytes_read(self.trace[second.place : last.place], None, len(self.rows))
             self.passed(sum(read.values()) / 32 * count)
         registers = dict(last.registers)
         for name, (period, grown) in turns.items():
@@ -436,7 +402,7 @@ class _Group:
     def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
         """How many more iterations go this way in all warps."""
         program, data = self.program, self.state.data.keys()
-        inner = _inner(path, program)
+        inner = inner_of(path, program)
         own = [place for place in range(len(path)) if not inner[place]]
         branches = {
             place
@@ -531,77 +497,3 @@ class _Group:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle).all() else (low, middle)
         return low + 1
-
-
-def _index_of(entry: _Entry) -> int:
-    return entry.index if isinstance(entry, Observed) else -1 if isinstance(entry, Skip) else entry
-
-
-def _bytes_read(entries: Sequence[_Entry], weights: Sequence[float] | None, rows: int) -> dict[int, float]:
-    """Argument → bytes that loads take of it and find in no cache of the multiprocessor."""
-    read: dict[int, float] = {}
-    for entry, weight in zip(entries, weights or repeat(1.0), strict=False):
-        access = entry.payload if isinstance(entry, Observed) else None
-        if access is not None and access.kind in ("load", "copy"):
-            amount = access.sectors * access.missed * access.is_on * 32 * weight * rows
-            read[access.array] = read.get(access.array, 0.0) + amount
-    return read
-
-
-def _is_regular(entry: _Entry, loop: Sequence[_Entry]) -> bool:
-    """Whether an access of a loop goes on as far in each iteration."""
-    if not isinstance(entry, Observed) or entry.payload is None:
-        return False
-    places = [one.payload.place for one in loop if isinstance(one, Observed) and one.index == entry.index][-3:]
-    return len(places) < 3 or places[2] - places[1] == places[1] - places[0] != 0
-
-
-def _waits(entries: list[_Entry]) -> list[tuple[int, int | None, int]]:
-    """The waits for mbarriers, each with the parity of its phase."""
-    return [
-        (entry.index, entry.payload.barrier, entry.payload.value)
-        for entry in entries
-        if isinstance(entry, Observed) and entry.payload is not None and entry.payload.kind == "wait"
-    ]
-
-
-def _turn_of(values: Sequence[Array | None]) -> tuple[int, Array] | None:
-    """After how many iterations a register has grown by always the same, and by what; None where it has not.
-
-    `values`: at the beginning of each iteration.
-    """
-    known: list[Array] = []
-    # At the first iteration a register may still hold something else.
-    for value in reversed(values[1:] if len(values) > _FEW else values):
-        if value is None:
-            break
-        known.append(value.astype(np.int64) if value.dtype == np.bool_ else value)
-    fewest = 2 if len(values) > _FEW else 1
-    for period in range(1, len(known) - fewest):
-        grown = known[0] - known[period] & 0xFFFFFFFF
-        if all(
-            np.array_equal(grown, known[at] - known[at + period] & 0xFFFFFFFF) for at in range(1, len(known) - period)
-        ):
-            return period, grown
-    return None
-
-
-def _path(entries: list[_Entry]) -> tuple[int, ...]:
-    return tuple(
-        entry.index if isinstance(entry, Observed) else -1 - entry.count if isinstance(entry, Skip) else entry
-        for entry in entries
-    )
-
-
-def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
-    """Which places of an iteration lie in loops within it."""
-    inner = [place < 0 for place in path]
-    seen: dict[int, int] = {}
-    for place, index in enumerate(path):
-        if index < 0:
-            continue
-        if index in seen:
-            for between in range(seen[index], place + 1):
-                inner[between] = True
-        seen[index] = place
-    return inner

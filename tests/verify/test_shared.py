@@ -125,6 +125,24 @@ def test_one_missing_line_is_found_or_harmless(kernel: str, target: str, fault: 
     assert {verdict.answer for verdict in verdicts} <= {"safe", "wrong"}
 
 
+@pytest.mark.parametrize(
+    ("after", "answer"), [("", "wrong"), ("fence.proxy.async.shared::cta;", "safe"), ("inval", "safe")]
+)
+def test_an_mbarrier_that_a_bulk_load_writes_over_is_found(after: str, answer: str) -> None:
+    """As Triton 3.6.0 leaves them in a specialised loop for Hopper: an H100 reads them in place of the tile."""
+    capture = captures("cuda:90")["described_products"]
+    text = capture.text("ptx")
+    (first, *_) = re.findall(r"^\s*(@%p\d+) mbarrier\.init\S* \[", text, flags=re.MULTILINE)
+    (tile, *_) = re.findall(r"cp\.async\.bulk\.tensor\S* \[ ?(%r\d+)", text)
+    dead = f"{first} mbarrier.init.shared::cta.b64 [{tile}], 1;\n"
+    dead += f"{first} mbarrier.inval.shared::cta.b64 [{tile}];" if after == "inval" else after
+    # Before the copy, where the register holds the tile's address.
+    changed = re.sub(r"^(\s*@%p\d+ cp\.async\.bulk\.tensor)", dead + r"\n\1", text, count=1, flags=re.MULTILINE)
+    verdict = verify_launch(with_code(capture, changed))
+    assert verdict.answer == answer, verdict
+    assert {one.code for one in verdict.violations} == ({"IRS909"} if answer == "wrong" else set())
+
+
 def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
     for target in ("cuda:90", "cuda:100"):
         wrong, right = (captures(target)[f"barrier_of_{name}"] for name in ("half_a_warp", "one_warp"))

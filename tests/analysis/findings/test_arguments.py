@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.findings.arguments import aligned, divisibility_cause, unit_stride, unit_stride_cause
+from irscope.analysis.findings.arguments import aligned, divisibility_cause, not_so, unit_stride, unit_stride_cause
+from irscope.analysis.findings.model import FixChange
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.target import Target
@@ -33,6 +34,20 @@ def test_a_constant_tells_of_its_own_power_of_two(sizes: dict[str, int | None], 
     suggestion = aligned(Capture(launch=launch, target=Target.parse("cuda:90")), list(sizes))
     assert suggestion.text.endswith(said)
     assert [change.name for change in suggestion.changes] == list(sizes)
+
+
+def test_only_a_change_of_an_argument_has_to_hold_in_the_launch() -> None:
+    record = LaunchRecord((Argument("n", "scalar", "int", 1000),))
+    launch = Launch(Kernel("row"), (("n", "i32"),), constants=(("BLOCK", "64"),), record=record)
+    capture = Capture(launch=launch, target=Target.parse("cuda:90"))
+    assert "16 does not divide" in not_so(capture, (FixChange("divisible", "n", 16),))
+    assert not not_so(capture, (FixChange("divisible", "n", 8),))
+    assert "it is 8 in this launch, not 4" in not_so(capture, (FixChange("factor", "n", 4, 8),))
+    others = (
+        FixChange("option", "num_warps", 8), FixChange("constant", "BLOCK", 128), FixChange("stages", "18", 3),
+        FixChange("narrow", "31", ".to(tl.float32)", 5),
+    )  # fmt: skip
+    assert not not_so(capture, others)
 
 
 def _described(argument: Argument, source: str = "def row(x, n, BLOCK: tl.constexpr):") -> tuple[str, str]:
