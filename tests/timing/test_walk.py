@@ -19,7 +19,7 @@ from irscope.render.text.findings import render_explanation
 from irscope.timing.execution import execute
 from irscope.timing.walk import NotFollowed, Observed, Skip
 
-pytestmark = pytest.mark.triton
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SCRIPT = Path(__file__).with_name("specialized.py")
 SIZE, TILE, STEP = 512, 128, 64
 """As the script has them."""
@@ -47,10 +47,7 @@ def _executed(capture: Capture) -> list[tuple[list[int], Counter[str]]]:
 
 @pytest.mark.parametrize(
     ("target", "warps", "copies", "multiplies"),
-    [
-        ("cuda:90", 12, "UTMALDG", "HGMMA"),
-        pytest.param("cuda:100", 8, "UTMALDG", "UTCHMMA", marks=pytest.mark.newest),
-    ],
+    [("cuda:90", 12, "UTMALDG", "HGMMA"), ("cuda:100", 8, "UTMALDG", "UTCHMMA")],
 )
 def test_each_partition_is_walked_by_its_warps(target: str, warps: int, copies: str, multiplies: str) -> None:
     found = _executed(recorded(target))
@@ -96,7 +93,6 @@ def test_its_time_is_that_of_its_work() -> None:
     assert floor < prediction.seconds < 20 * floor
 
 
-@pytest.mark.newest
 def test_where_it_is_not_known_what_warps_run_the_work_alone_is_timed() -> None:
     capture = recorded("cuda:100")
     assert "BRANCH_TARGETS" in capture.text("sass")

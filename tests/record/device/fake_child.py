@@ -108,7 +108,7 @@ class KeptLaunch:
         self.sink = sink
         self.variants: dict[str, bytes] = {}
 
-    def load(self, key: str, metadata: dict[str, object], binary: bytes) -> None:
+    def load(self, key: str, metadata: dict[str, object], binary: bytes, grid: tuple[int, int, int] | None) -> None:
         assert key not in self.variants, "a variant is given once"
         self.variants[key] = binary
 

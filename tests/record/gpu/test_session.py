@@ -16,7 +16,16 @@ from irscope.errors import DeviceFault, NoDevice, RecordingError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, Failure, Target
 from irscope.plan import PassPlan
-from irscope.record.gpu.session import DeviceProcess, DeviceSession, ScriptCheck, check_script_on_device, device_session
+from irscope.record.gpu.session import (
+    DeviceProcess,
+    DeviceSession,
+    ScriptCheck,
+    check_script_on_device,
+    device_session,
+    load_command,
+    own_grid,
+    require_variant,
+)
 from irscope.record.process.requests import RecordRequest
 
 FAKE = Path(__file__).parents[1] / "device" / "fake_child.py"
@@ -119,8 +128,13 @@ def test_what_cannot_run_is_no_variant(interpreter: str) -> None:
         with pytest.raises(UsageError, match="cuda:80 cannot run here"):
             session.check(replace(session.baseline, target=Target.parse("cuda:80")))
         other = replace(session.baseline.launch, constants=(("BLOCK", "64"),))
+        # On its own grid, which other tiles need.
+        assert load_command(session.baseline, own_grid(session.baseline, session.baseline)).arguments[-1] is None
+        tiles = replace(session.baseline, launch=other)
+        assert load_command(tiles, own_grid(tiles, session.baseline)).arguments[-1] == (3, 2, 1)
+        require_variant(tiles, session.baseline, 1)
         with pytest.raises(UsageError, match="other parameters or constants"):
-            session.check(replace(session.baseline, launch=other))
+            session.check(replace(session.baseline, launch=replace(other, grid=None)))
 
 
 @pytest.mark.parametrize(
