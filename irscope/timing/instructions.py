@@ -31,7 +31,7 @@ from irscope.timing.scalars import (
     signed32,
 )  # fmt: skip
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "spilled_places"]
 
 
 def _moved(item: Instruction) -> Step:
@@ -314,18 +314,28 @@ def _loaded(item: Instruction) -> Step:
     return run
 
 
-def _spilled(item: Instruction) -> Step:
-    """A store to local memory, or a load of it: the places are named by their text, as the stack stays where it is."""
-    is_store = item.opcode.startswith("STL")
-    operands = item.operands if is_store else item.operands[::-1]
-    match = SASS_ADDRESS.search(operands[0])
-    words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
+def spilled_places(item: Instruction) -> tuple[str, ...]:
+    """The words of local memory that an instruction stores or loads, named by their text: the stack stays where it is.
+
+    None where the address is computed, and where less than a word is accessed.
+    """
+    match = SASS_ADDRESS.search(next((one for one in item.operands if "[" in one), ""))
     if match is None or "." in match["inside"] or any(one in item.opcode for one in (".U8", ".S8", ".U16", ".S16")):
-        return unknown(item)
+        return ()
     base, _, offset = match["inside"].partition("+")
     start = int(offset, 16) if offset.lstrip("-").startswith("0x") else 0
-    names = [next_register(operands[1], number) if number else operands[1] for number in range(words)]
-    places = [f"[{base}+{start + 4 * number}]" for number in range(words)]
+    words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
+    return tuple(f"[{base}+{start + 4 * number}]" for number in range(words))
+
+
+def _spilled(item: Instruction) -> Step:
+    """A store to local memory, or a load of it."""
+    is_store = item.opcode.startswith("STL")
+    register = item.operands[1 if is_store else 0]
+    places = spilled_places(item)
+    if not places:
+        return unknown(item)
+    names = [next_register(register, number) if number else register for number in range(len(places))]
 
     def run(state: State) -> None:
         for name, place in zip(names, places, strict=True):
@@ -433,7 +443,7 @@ def compiled(item: Instruction, is_index: bool = False) -> Step:
 
 
 def _predicated(step: Step, holds: Read, item: Instruction) -> Step:
-    names = item.writes
+    names = [*item.writes, *(spilled_places(item) if item.opcode.startswith("STL") else ())]
 
     def run(state: State) -> None:
         condition = holds(state)
