@@ -197,6 +197,19 @@ def streams(bench: Microbenchmarks) -> None:
             bench.record(row, [moved / value for value in taken], "bytes in a second of the whole part", how)
 
 
+def mixed(bench: Microbenchmarks) -> None:
+    """DRAM's latency where a few bytes are in flight, read and written, alone and with others."""
+    size = 1 << 28
+    for loads, stores in ((1, 0), (2, 0), (4, 0), (1, 1), (2, 1), (1, 2), (4, 1), (8, 0)):
+        for threads, each in ((128, 1), (128, 2), (128, 4), (512, 1), (1024, 1), (1024, 2)):
+            ctas = each * bench.units
+            turns = size / 4 / threads / ctas
+            taken = bench.seconds(kernels.mixed(loads, stores), ctas, threads, size >> 16)
+            bench.record(f"mixed_{loads}loads_{stores}stores_{each}x{threads}",
+                         [value * bench.clock_hz / turns for value in taken], "cycles of an iteration",
+                         f"{each} CTAs of {threads} threads a multiprocessor, a word of each in flight")  # fmt: skip
+
+
 def few_sectors(bench: Microbenchmarks) -> None:
     """Stores and loads of all CTAs that meet on a few sectors."""
     for store in (True, False):
@@ -215,21 +228,26 @@ def again(bench: Microbenchmarks) -> None:
     """Loads that hit L1 by the distance of their lanes, and stores into sectors that were stored to just before."""
     for words in (1, 2, 4):
         # With fewer words from lane to lane the 16 loads of a warp would not all be different.
-        for stride in (one for one in (64, 128, 256, 512, 1024, 132, 1028) if one >= 64 * words and one % words == 0):
+        for stride in (
+            one for one in (64, 128, 256, 512, 1024, 132, 1028) if one >= 64 * words and one % (4 * words) == 0
+        ):
             timed = kernels.l1_reads(stride, words)
             values = [taken / timed.operations / 16 for taken in bench.clocks(timed, threads=512)]
             bench.record(f"l1_read_{4 * words}B_{stride}apart", values, "cycles of the multiprocessor for each warp",
                          f"16 warps, {4 * words} bytes, lanes {stride} bytes apart, all in L1")  # fmt: skip
-    for apart, counts in ((16, (1, 2, 4, 8)), (32, (1, 2, 4, 8, 16)), (4, (1, 2))):
-        for times in counts:
-            for place, span in (("l2", 16 << 20), ("dram", 2 << 30)):
-                timed = kernels.stores_again(times, apart, span)
-                ctas, threads = 8 * bench.units, 256
-                values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
-                          for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
-                bench.record(f"{place}_again_{apart}apart_{times}times", values,
-                             "cycles of the whole part for each warp instruction",
-                             f"2 bytes, lanes {apart} bytes apart, {times} stores side by side")  # fmt: skip
+    rows = [(2, 16, times, 1) for times in (1, 2, 4, 8)] + [(2, 32, times, 1) for times in (1, 2, 4, 8, 16)]
+    rows += [(2, 4, 1, 1), (2, 4, 2, 1), (4, 16, 1, 1), (4, 16, 2, 1), (4, 16, 4, 1), (4, 32, 1, 1), (4, 32, 8, 1)]
+    rows += [(4, 8, 1, 1), (4, 8, 2, 1), *((4, 16, 4, between) for between in (2, 4, 8, 16)), (2, 16, 8, 4)]
+    for size, apart, times, between in rows:
+        for place, span in (("l2", 16 << 20), ("dram", 2 << 30)):
+            timed = kernels.stores_again(times, apart, span, size, between)
+            ctas, threads = 8 * bench.units, 256
+            values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
+                      for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
+            bench.record(f"{place}_again_{size}B_{apart}apart_{times}times_{between}between", values,
+                         "cycles of the whole part for each warp instruction",
+                         f"{size} bytes, lanes {apart} bytes apart, {times} stores side by side, each after "
+                         f"one to each of {between - 1} other places")  # fmt: skip
 
 
 def beside_wgmma(bench: Microbenchmarks) -> None:
@@ -245,6 +263,30 @@ def beside_wgmma(bench: Microbenchmarks) -> None:
             for place, (works, side) in enumerate(((multiplies, "wgmma"), (others, "unit")), 1):
                 if works:
                     bench.record(f"{row}_{side}_{name}", [float(bench.out[place].item())], "cycles", how)
+
+
+def pipes(bench: Microbenchmarks) -> None:
+    """Which kinds of instructions share a pipe, and for how long each takes it."""
+    for first, second in kernels.PIPES:
+        timed = kernels.pipes(first, second)
+        values = [taken / timed.operations / 8 for taken in bench.clocks(timed, threads=1024)]
+        bench.record(f"pipe_{first}_{second}", values, "cycles of a scheduler for each warp instruction",
+                     "32 warps, 8 chains each, every second one of the other kind")  # fmt: skip
+
+
+def together(bench: Microbenchmarks) -> None:
+    """What L2 gives where several CTAs read the same at about the same time."""
+    for each, threads, unroll in ((2, 512, 4), (4, 128, 4), (1, 256, 4)):
+        for is_next in (True, False):
+            for share in (1, 2, 4, 8, 16, 33, 66, 132):
+                timed = kernels.reads_together(share, is_next, unroll, 16 << 20)
+                ctas = each * bench.units
+                moved = timed.operations * threads * 16 * ctas
+                values = [moved / taken for taken in bench.seconds(timed.text, ctas, threads)]
+                row = f"together_{'next' if is_next else 'apart'}_{share}of{ctas}_{threads}x{unroll}"
+                bench.record(row, values, "bytes in a second of the whole part",
+                             f"16-byte loads that hit L2, {unroll} in flight a thread; {share} CTAs read the same, "
+                             f"{'next to one another' if is_next else 'far apart'}")  # fmt: skip
 
 
 def code(bench: Microbenchmarks) -> None:
@@ -290,8 +332,8 @@ def _empty_many() -> str:
 
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
-    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, streams,
-    few_sectors, again, code, tensor_cores, beside_wgmma,
+    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, streams, mixed,
+    few_sectors, again, pipes, together, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 
 

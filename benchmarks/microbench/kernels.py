@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from irscope.record.gpu.microbench import _LOOP, TimedKernel, entry, looped
 
+_SUNK = "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;"
+"""What was read is not left out by the assembler, and hardly ever stored."""
+
 
 def chase_shared() -> TimedKernel:
     """The same in shared memory: each word holds its own address."""
@@ -232,7 +235,7 @@ mul.wide.u32 %rd16, %r3, 65536; mul.lo.s64 %rd19, %rd17, %rd14; div.u64 %rd16, %
 {begin} {jump}
 cvt.u64.u32 %rd11, %r2; mul.lo.s64 %rd10, %rd18, %rd11; add.s64 %rd10, %rd10, %rd1;
 mul.wide.u32 %rd11, %r1, {size}; add.s64 %rd10, %rd10, %rd11; mov.u32 %r14, 0;"""
-    return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
+    return entry(body, before, _SUNK)
 
 
 BESIDE = {
@@ -311,15 +314,124 @@ and.b32 %r11, %r1, 31; mul.wide.u32 %rd10, %r11, {stride_bytes}; add.s64 %rd10, 
     return TimedKernel(text, _LOOP * 16)
 
 
-def stores_again(times: int, apart: int, span_bytes: int) -> TimedKernel:
-    """Stores of 2 bytes, `apart` bytes from lane to lane, `times` one after another into the same sectors."""
+def stores_again(times: int, apart: int, span_bytes: int, size: int = 2, between: int = 1) -> TimedKernel:
+    """Stores of `size` bytes, `apart` bytes from lane to lane, `times` into the same sectors.
+
+    `between`: each comes after so many, all but one of which store to other sectors.
+    """
+    name = {2: "%h1", 4: "%r200"}[size]
     lines = []
     for _ in range(4):
         lines.append("and.b64 %rd11, %rd10, %rd14; add.s64 %rd11, %rd11, %rd1;")
-        lines += [f"st.global.u16 [%rd11+{2 * number}], %h1;" for number in range(times)]
+        for number in range(times):
+            for other in range(between):
+                place = size * number + other * (5 << 20)
+                lines.append(f"st.global.u{8 * size} [%rd11+{place}], {name};")
         lines.append("add.s64 %rd10, %rd10, %rd12;")
     before = f"""
-mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mov.u16 %h1, 1;
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mov.u16 %h1, 1; mov.u32 %r200, %r1;
 mul.wide.u32 %rd10, %r10, {apart}; mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {apart};
 mov.u64 %rd14, {span_bytes - 1};"""
-    return TimedKernel(entry(looped("\n".join(lines), 16), before), 64 * times)
+    return TimedKernel(entry(looped("\n".join(lines), 16), before), 64 * times * between)
+
+
+_KINDS = {
+    # name: (an instruction on register {i}, and {j}; the same in every second turn; the letter of its register)
+    "fma": ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;", "", "f"),
+    "float_minimum": ("min.f32 %f{i}, %f{i}, %f200;", "max.f32 %f{i}, %f{i}, %f201;", "f"),
+    "half": ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;", "", "r"),
+    "multiply": ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;", "", "r"),
+    "multiply_high": ("mul.hi.u32 %r{i}, %r{i}, %r200;", "", "r"),
+    "multiply_wide": (
+        "mul.wide.u32 %rd{i}, %r{i}, %r200; mov.b64 {{%r{i}, %r{j}}}, %rd{i}; xor.b32 %r{i}, %r{i}, %r{j};",
+        "",
+        "r",
+    ),
+    "add": ("add.u32 %r{i}, %r{i}, %r{j};", "add.u32 %r{j}, %r{j}, %r{i};", "r"),
+    "logic": ("lop3.b32 %r{i}, %r{i}, %r200, %r201, 0x6a;", "", "r"),
+    "minimum": ("min.s32 %r{i}, %r{i}, %r200;", "max.s32 %r{i}, %r{i}, %r201;", "r"),
+    "shift": ("shf.l.wrap.b32 %r{i}, %r{i}, %r200, %r201;", "", "r"),
+    "shift_left": ("shl.b32 %r{i}, %r{i}, %r200; xor.b32 %r{i}, %r{i}, %r201;", "", "r"),
+    "shift_right": ("shr.u32 %r{i}, %r{i}, %r200; xor.b32 %r{i}, %r{i}, %r201;", "", "r"),
+    "permute": ("prmt.b32 %r{i}, %r{i}, %r200, 0x2154;", "", "r"),
+    "select": ("selp.b32 %r{i}, %r{i}, %r200, %p2;", "selp.b32 %r{i}, %r201, %r{i}, %p3;", "r"),
+    "pack": ("cvt.rn.bf16x2.f32 %r{i}, %f200, %f201; mov.b32 %f{i}, %r{i}; add.f32 %f200, %f200, %f{i};", "", "r"),
+    "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "", "f"),
+    "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "", "d"),
+}
+PIPES = (
+    *((name, name) for name in _KINDS),
+    ("fma", "multiply"), ("fma", "multiply_high"), ("fma", "half"), ("fma", "minimum"), ("fma", "float_minimum"),
+    ("half", "multiply"), ("multiply", "multiply_wide"), ("multiply", "logic"), ("logic", "minimum"),
+    ("logic", "add"), ("logic", "shift"), ("logic", "permute"), ("logic", "select"), ("fma", "special"),
+    ("logic", "special"), ("multiply", "special"), ("add", "multiply"), ("add", "fma"), ("fma", "double"),
+    ("shift", "fma"), ("shift_left", "fma"), ("shift_right", "fma"), ("permute", "fma"), ("logic", "fma"),
+    ("select", "fma"), ("shift", "multiply"),
+)  # fmt: skip
+"""Two kinds of instructions, or one twice: whether they wait for one another."""
+
+
+def pipes(first: str, second: str) -> TimedKernel:
+    """Eight chains of instructions, every second one of another kind."""
+    begin = ["mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;",
+             "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201; setp.gt.u32 %p2, %r1, %r3;",
+             "setp.gt.u32 %p3, %r1, %r201;"]  # fmt: skip
+    end, lines = [], []
+    for chain in range(8):
+        _, _, letter = _KINDS[second if chain % 2 else first]
+        register = 10 + chain
+        begin.append({
+            "f": f"cvt.rn.f32.u32 %f{register}, %r1;", "d": f"cvt.rn.f64.u32 %d{register}, %r1;",
+            "r": f"add.u32 %r{register}, %r1, {chain}; add.u32 %r{register + 100}, %r3, {chain};"
+                 f"cvt.u64.u32 %rd{register}, %r1;",
+        }[letter])  # fmt: skip
+        kind = {"f": "f32", "r": "u32", "d": "f64"}[letter]
+        end.append(f"st.global.{kind} [%rd2+{8 * chain}], %{letter}{register};")
+    for turn in range(16):
+        for chain in range(8):
+            text, other, _ = _KINDS[second if chain % 2 else first]
+            lines.append((other if other and turn % 2 else text).format(i=10 + chain, j=110 + chain))
+    return TimedKernel(entry(looped("\n".join(lines)), "\n".join(begin), "\n".join(end)), 16 * 16 * 8)
+
+
+def reads_together(share: int, is_next: bool, unroll: int, span_bytes: int) -> TimedKernel:
+    """Loads of 16 bytes that hit L2, of which several CTAs read the same ones at about the same time.
+
+    Args:
+        share: CTAs that read the same.
+        is_next: whether these CTAs follow one another, else they are as far apart as they can be.
+        unroll: loads of each thread in flight.
+        span_bytes: a power of two; all loads lie within.
+    """
+    lines = []
+    for number in range(unroll):
+        registers = ", ".join(f"%r{20 + 4 * number + part}" for part in range(4))
+        lines.append("and.b32 %r11, %r10, %r12; cvt.u64.u32 %rd11, %r11; add.s64 %rd11, %rd11, %rd1;")
+        lines.append(f"ld.global.cg.v4.u32 {{{registers}}}, [%rd11];\nadd.u32 %r10, %r10, %r13;")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(4 * unroll)]
+    group = f"div.u32 %r7, %r2, {share};" if is_next else f"div.u32 %r7, %r6, {share}; rem.u32 %r7, %r2, %r7;"
+    before = (
+        f"mov.u32 %r12, {span_bytes - 1}; mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r13, %r5, 16;"
+        f"{group} mul.lo.u32 %r10, %r7, 55296; mad.lo.u32 %r10, %r1, 16, %r10; mov.u32 %r14, 0;"
+    )
+    turns = 512 // unroll
+    text = entry(
+        looped("\n".join(lines), turns), before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;"
+    )
+    return TimedKernel(text, turns * unroll)
+
+
+def mixed(loads: int, stores: int) -> str:
+    """Read `loads` regions of n × 64 KiB and write `stores` others, in order, a word of each in flight a thread."""
+    lines = [f"ld.global.u32 %r{20 + number}, [%rd{20 + number}];" for number in range(loads)]
+    lines += [f"xor.b32 %r14, %r14, %r{20 + number};" for number in range(loads)]
+    lines += [f"st.global.u32 [%rd{20 + loads + number}], %r14;" for number in range(stores)]
+    lines += [f"add.s64 %rd{20 + number}, %rd{20 + number}, %rd12;" for number in range(loads + stores)]
+    body = "LOOP:\n" + "\n".join(lines) + "\nsetp.lt.u64 %p1, %rd20, %rd13;\n@%p1 bra LOOP;"
+    before = """
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1;
+mul.wide.u32 %rd20, %r10, 4; add.s64 %rd20, %rd20, %rd1; mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, 4;
+mul.wide.u32 %rd14, %r3, 65536; add.s64 %rd13, %rd14, %rd1; mov.u32 %r14, 0;
+"""
+    before += "\n".join(f"add.s64 %rd{20 + number}, %rd{19 + number}, %rd14;" for number in range(1, loads + stores))
+    return entry(body, before, _SUNK)

@@ -12,9 +12,17 @@ from typing import Any
 
 from benchmarks.timing.family import FAMILIES
 
-_SECTIONS = ("SpeedOfLight", "WarpStateStats", "ComputeWorkloadAnalysis", "LaunchStats", "Occupancy")
+_SECTIONS = (
+    "SpeedOfLight",
+    "MemoryWorkloadAnalysis",
+    "WarpStateStats",
+    "ComputeWorkloadAnalysis",
+    "LaunchStats",
+    "Occupancy",
+)
 _MORE = (
-    "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,"
+    "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
+    "lts__t_requests.sum,l1tex__data_pipe_lsu_wavefronts.sum,l1tex__t_requests.sum,l1tex__t_sectors.sum,"
     "l1tex__data_bank_conflicts_pipe_lsu.sum,smsp__inst_executed.sum,sm__cycles_active.avg,sm__cycles_elapsed.max"
 )
 _LIMITERS = {
@@ -30,7 +38,9 @@ _LEFT_OUT = ("device__", "derived__", "launch__", "c2clink__", "nvlink__", "prof
 
 
 def _is_kept(metric: str) -> bool:
-    """Whether a metric is stored: of each family of sums, averages and extremes the average or the sum alone."""
+    """Whether a metric is stored: why warps wait; of sums, averages and extremes the average or the sum alone."""
+    if "issue_stalled" in metric:
+        return metric.endswith("per_issue_active.ratio")
     return ".min" not in metric and ".max" not in metric and (".avg" in metric or ".sum" in metric)
 
 

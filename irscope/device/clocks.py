@@ -55,8 +55,6 @@ class Clock:
     shared_bytes: float = 128.0
     """Bytes of one wavefront, which takes one cycle of the multiprocessor."""
     shared_latency: float = 23.0
-    shuffle: float = 4.0
-    """Cycles of a scheduler's port for each shuffle of a warp."""
     shuffle_latency: float = 24.0
     memory_issue: float = 2.0
     """Cycles of a scheduler's port to the memory pipes for each warp instruction."""
@@ -67,8 +65,10 @@ class Clock:
     """Of L1 and shared memory together."""
     l2_latency: float = 284.0
     l2_size: int = 50 * 1024 * 1024
-    l2_bytes_per_s: float = 11e12
-    """Of the whole part."""
+    l2_bytes_per_s: float = 9.6e12
+    """Of the whole part, where no two multiprocessors load the same."""
+    l2_together: float = 0.66
+    """The part of what neighbouring CTAs load at the same time that L2 need not serve again for each of them."""
     l2_line: float = 0.0158
     """Cycles of the whole L2 for each line of a load, whichever part of it is read."""
     l2_store_sector: float = 0.017
@@ -77,10 +77,18 @@ class Clock:
     """Cycles more for each line."""
     port_bytes: float = 100.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
+    ports_bytes_per_s: float = 16.4e12
+    """What all multiprocessors together take from L2, where several load the same (`--only together`)."""
     dram_latency: float = 700.0
     """Of a load that misses L2, where nothing else uses DRAM."""
     dram_queue: float = 68.0
     """Cycles more where others use DRAM, times u / (1 - u) for its utilisation u."""
+    dram_spread: float = 40.0
+    """Cycles more for each factor of e by which more sectors are waited for together."""
+    dram_queue_spread: float = 45.0
+    """Likewise where others use DRAM, times u / (1 - u)."""
+    dram_write_spread: float = 750.0
+    """Likewise, times the part of its time in which DRAM writes (`benchmarks.microbench --only mixed`)."""
     dram_bytes_per_s: float = 3.35e12
     dram_efficiency: float = 0.9
     """What streams reach of it."""

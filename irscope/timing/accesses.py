@@ -76,6 +76,8 @@ class Access:
     """The first address."""
     is_random: bool = False
     """Whether data decide the address, in whose place random numbers stand."""
+    is_store: bool = False
+    """Of an access to shared memory."""
     is_on: float = 1.0
     """The part of the warps that execute it: a predicate may turn it off."""
 
@@ -102,6 +104,13 @@ _SCATTERED = 1.5
 """Times the sectors that are needed, from which on lanes may meet in a bank of L1."""
 
 
+_MERGED = 0.2
+"""What a store of words costs beyond L1 that follows a store to the same sectors: four take 0.31 of the sectors' in two
+kernels of `benchmarks/timing`, two 0.5 to 0.6 (`--only again`)."""
+_MOST_MERGED = 16
+"""Sectors of a warp's store that are merged: those of 32 are not."""
+
+
 class CtaWatch:
     """Sees the accesses of one CTA, with all its lanes."""
 
@@ -118,6 +127,8 @@ class CtaWatch:
         self._kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
         """Arguments that L1 holds from one CTA to the next."""
         self._fetched = 0.0
+        self._stored: Array | None = None
+        """The sectors of the last store."""
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
 
@@ -152,7 +163,8 @@ class CtaWatch:
             value = address.value(state) if address is not None else None
             width = 16 if matrix else _width(item.opcode)
             fronts = _wavefronts(value, width, None if matrix else active, count)
-            return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
+            is_store = base.startswith("ST")
+            return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_store=is_store, is_on=on)
         return replace(self._global(operands[0] if operands else "", item, state, active, kind), is_on=on)
 
     def passed(self, count: float) -> None:
@@ -215,6 +227,10 @@ class CtaWatch:
             self._fetched += len(new)
             if array in self._kept:
                 missed = 0.0
+        elif kind == "store":
+            is_again = self._stored is not None and np.array_equal(ordered, self._stored)
+            missed = _MERGED if is_again and width >= 4 and count <= _MOST_MERGED else 1.0
+            self._stored = ordered
         return Access(
             kind, float(count), max(float(ideal), 1 / 8), float(lines.sum() / live),
             float(apart.sum() / live), missed, fronts, fronts, array=array,

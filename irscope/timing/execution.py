@@ -54,6 +54,9 @@ _MANY = 3
 """Waves from which on what the first one fetches into L1 does not count."""
 _UNKNOWN_BYTES = 64 << 20
 """Of a tensor whose size is not known, where data decide what is accessed of it."""
+_NEIGHBOURS = 2
+"""CTAs next to one another whose loads of one sector L2 serves together, if they come at the same time: a launch begins
+with such on the two multiprocessors of a texture processing cluster (`benchmarks.microbench --only together`)."""
 _SIZES = {"i64": 8, "f64": 8, "i32": 4, "f32": 4, "i16": 2, "f16": 2, "bf16": 2}
 """Bytes of a scalar parameter; 1 of any other."""
 
@@ -83,6 +86,8 @@ class Execution:
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
     atomic_granules: Mapping[int, float]
     """Argument → how many parts of it, each in one slice of L2, atomics access at the same time."""
+    in_step: Mapping[int, float]
+    """Argument → the distinct tiles that CTAs next to one another load, for each that is loaded."""
     assumed: set[str] = field(default_factory=set[str])
 
     @property
@@ -148,7 +153,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
         program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
-        together, _atomic_granules(watch, tiles, launch, at_once), assumed.notes,
+        together, _atomic_granules(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
     )  # fmt: skip
 
 
@@ -207,6 +212,21 @@ def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once
         size = launch.array_bytes.get(array)
         found[array] = max(min(count, size / GRANULE) if size is not None else count, 1.0)
     return found
+
+
+def _in_step(tiles: TileWatch, ctas: int, at_once: int) -> dict[int, float]:
+    """Argument → the distinct tiles of neighbouring CTAs in a wave, for each that an execution of a load accesses."""
+    sums: dict[int, tuple[int, int]] = {}
+    start = _wave(ctas, at_once)
+    for (array, is_store), parts in tiles.places.items():
+        if is_store:
+            continue
+        for owners, values in parts:
+            here = (owners >= start) & (owners < start + at_once)
+            distinct, accesses = sums.get(array, (0, 0))
+            distinct += _pairs((owners[here] - start) // _NEIGHBOURS, values[here])
+            sums[array] = distinct, accesses + _pairs(owners[here], values[here])
+    return {array: distinct / accesses for array, (distinct, accesses) in sums.items() if accesses}
 
 
 def _with_bytes(groups: Iterable[Walked]) -> None:
@@ -390,11 +410,14 @@ def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, f
     """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
     sums: dict[tuple[int, bool], list[float]] = {}
     for access, times in _accesses(groups):
-        total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0])
+        total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0, 0.0])
         total[0] += access.sectors * times
         total[1] += access.pairs * times
         total[2] += access.ideal_sectors * times
-    return {key: (sectors < 1.25 * pairs, ideal / sectors) for key, (sectors, pairs, ideal) in sums.items() if sectors}
+        total[3] += access.sectors * access.missed * times
+    return {
+        key: (sectors < 1.25 * pairs, ideal / missed) for key, (sectors, pairs, ideal, missed) in sums.items() if missed
+    }
 
 
 def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:

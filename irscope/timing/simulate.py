@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, log
 from typing import Any
 
 from irscope.device.clocks import Clock
@@ -41,6 +41,8 @@ _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
 _MEMORY_SPAN = 2000.0
 """Cycles over which the utilisation of DRAM is averaged."""
+_MOST_CROWDED = 4.0
+"""What the spread of its latencies grows with, at most: it was measured up to a utilisation of 0.76."""
 _MOST_USED = 0.95
 """Utilisation of DRAM above which its queue grows no further: the requests in flight limit it."""
 
@@ -103,6 +105,7 @@ class _Warp:
     __slots__ = (
         "again",
         "at",
+        "awaited",
         "boards",
         "cta",
         "extra",
@@ -132,6 +135,8 @@ class _Warp:
         self.groups: list[tuple[float, int]] = []
         self.tensor_groups: list[list[float]] = []
         """When each group of asynchronous tensor instructions is done, each in a list, since it may be delayed."""
+        self.awaited = 0.0
+        """Sectors of DRAM that the warp loads since it last waited."""
         self.again: OneStep | None = None
         """A wait for them that is looked at once more when it seemed to end."""
         self.extra = 0.0
@@ -162,6 +167,8 @@ class _Multiprocessor:
         """Whether a scheduler has had such instructions."""
         self.dram_at = self.dram_until = self.dram_used = 0.0
         """The time of the last access to DRAM, until when DRAM is busy, and its utilisation before that time."""
+        self.dram_stored = self.dram_writing = 0.0
+        """Cycles of DRAM that were stored since that time, and the part of its utilisation that writes."""
 
     def push(self, warp: _Warp, time: float) -> None:
         warp.time = time
@@ -231,6 +238,7 @@ class _Multiprocessor:
                 if step.wait >> number & 1 and warp.boards[number] > ready:
                     ready, why, maker = warp.boards[number], warp.reasons[number], warp.makers[number]
             if ready > time:
+                warp.awaited = 0.0
                 self.note(warp, maker if maker >= 0 else step.index, why, time, ready)
                 # Others that are ready before go first.
                 if self.heap and ready > self.heap[0][0]:
@@ -252,6 +260,10 @@ class _Multiprocessor:
             own[unit] = free
             if free > latest:
                 latest, why = free, UNITS[unit]
+        if step.shuffles:
+            free = self.queue(SHARED, ready, step.shuffles)
+            if free > latest:
+                latest, why = free, UNITS[SHARED]
         done = max(done + delay * self.clock.collision, latest)
         if step.fma and self.multiplies[warp.scheduler] and own[TENSOR] > ready:
             self.delay_tensor(warp.scheduler, ready, done, step.fma)
@@ -285,20 +297,26 @@ class _Multiprocessor:
         self.free[unit] = free
         return free
 
-    def dram_wait(self, time: float) -> float:
+    def dram_wait(self, time: float, sectors: float) -> float:
         """Cycles that an access waits at DRAM because the requests of all multiprocessors arrive unevenly.
 
-        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue
-        (`benchmarks.microbench --only memory`).
+        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue, and with the logarithm of the sectors
+        that are waited for together, since the last one counts (`benchmarks.microbench --only memory`).
         """
         since = time - self.dram_at
         if since > 0:
             busy = min(max(self.dram_until - self.dram_at, 0.0), since) / since
-            self.dram_used += (busy - self.dram_used) * (1 - exp(-since / _MEMORY_SPAN))
-            self.dram_at = time
+            writing = min(self.dram_stored / since, busy)
+            fresh = 1 - exp(-since / _MEMORY_SPAN)
+            self.dram_used += (busy - self.dram_used) * fresh
+            self.dram_writing += (writing - self.dram_writing) * fresh
+            self.dram_at, self.dram_stored = time, 0.0
         self.dram_until = self.free[DRAM]
         used = min(self.dram_used, _MOST_USED)
-        return self.clock.dram_queue * used / (1 - used)
+        crowd, clock = used / (1 - used), self.clock
+        spread = clock.dram_queue_spread * min(crowd, _MOST_CROWDED)
+        last = clock.dram_spread + spread + clock.dram_write_spread * self.dram_writing
+        return clock.dram_queue * crowd + last * log(max(sectors, 1.0))
 
     def end(self, warp: _Warp, step: OneStep, time: float) -> float | None:
         """What ends a step: an access, or a meeting with others."""
@@ -331,6 +349,7 @@ class _Multiprocessor:
             groups = warp.groups
             until, maker = max(groups[: max(len(groups) - keep, 0)], default=(time, -1))
             self.note(warp, maker if maker >= 0 else step.last, "copies in flight", time, until)
+            warp.awaited = 0.0
             return max(time, until)
         if access is None:
             return time
@@ -435,8 +454,12 @@ class _Multiprocessor:
                 at_l2 = max(at_l2, self.queue(ATOMICS, served, use[ATOMICS]))
             part = self.execution.from_dram.get(access.array, 1.0)
             missed = min(1.0, part * 3)
+            if "store" in kind:
+                self.dram_stored += use[DRAM] * self.scale
             if use[DRAM]:
-                at_dram = max(at_dram, served + self.dram_wait(served) * missed)
+                if kind in ("load", "copy"):
+                    warp.awaited += access.sectors * access.missed * access.is_on * part
+                at_dram = max(at_dram, served + self.dram_wait(served, warp.awaited) * missed)
             latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * missed
             if kind.startswith("bulk"):
                 latency += clock.bulk_latency - clock.dram_latency

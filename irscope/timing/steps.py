@@ -38,17 +38,23 @@ _NOWHERE = (
     "ULEA", "USHF", "ULOP3", "UISETP", "USEL", "R2UR", "UIMAD", "DEPBAR", "LDGDEPBAR", "WARPGROUP", "FENCE", "MEMBAR",
     "UTMACMDFLUSH", "UTMACCTL", "ELECT", "VOTEU", "CCTL", "ERRBAR", "YIELD", "NANOSLEEP", "BREAK", "RET", "CALL",
 )  # fmt: skip
+_SHUFFLES = ("SHFL", "REDUX")
+"""They pass through the data pipe of shared memory and L1, a wavefront each."""
 _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
             "R2UR": 14.0, "F2F": 23.0, "POPC": 17.0, "FLO": 17.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
             "DFMA": 10.0, "DADD": 10.0, "DMUL": 10.0, "DSETP": 10.0, "REDUX": 24.0, "CREDUX": 24.0}  # fmt: skip
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
-_L2_READ, _L2_STORED = 0.83, 1.18
+_L2_READ, _L2_STORED = 0.72, 1.03
 """What a byte that is read, or stored, takes of L2's rate in Nsight Compute's throughput of L2: least squares over 21
 profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
 _L2_FILLED, _L2_EVICTED = 0.72, 0.5
 """Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
+_STORED, _STORING, _COPYING = 1.3, 0.75, 0.75
+"""What a wavefront of a store to shared memory takes of the data pipe, what a store to global memory takes beyond the
+wavefronts of its sectors, and what an asynchronous copy takes beyond its conflicts: by least squares over 228 profiled
+launches of the older parts, whose wavefronts follow to 6 % in the median."""
 _LINES = 3.7
 """Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
@@ -65,6 +71,7 @@ class OneStep:
     use: dict[int, float] = field(default_factory=dict[int, float])
     fma: float = 0.0
     """Cycles of the FMA pipe by additions and multiplications of float32."""
+    shuffles: float = 0.0
     sets: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
     """(scoreboard, cycles after the beginning, latency)."""
     kind: str = ""
@@ -152,6 +159,7 @@ class _Builder:
                 use[pipe] = use.get(pipe, 0.0) + cycles
                 if self.bases[index] in _ON_FMA:
                     current.fma += cycles
+                current.shuffles += self.bases[index] in _SHUFFLES
                 current.stall = max(current.stall, taken.get(pipe, 0.0))
                 taken[pipe] = current.stall + cycles
             write = control.write_barrier if control is not None else None
@@ -224,8 +232,9 @@ def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
     if base in _ON_FMA:
         return _FMA, clock.fma
     if base in _ON_MULTIPLY:
-        # A move or an addition in its dress takes what a multiplication takes.
-        return _FMA, clock.multiply
+        # A move or an addition in its dress takes what a multiplication takes, one with the product's high half twice.
+        is_wide = ".WIDE" in item.opcode or ".HI" in item.opcode
+        return _FMA, clock.multiply * (2 if is_wide else 1)
     if base in _ON_HALF:
         return _FMA, clock.half
     if base in _ON_DOUBLE:
@@ -234,8 +243,8 @@ def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
         return (_ALU, clock.alu) if base == "I2FP" else (_SPECIAL, clock.special)
     if base in ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA"):
         return TENSOR, _mma_cycles(base, item, clock)
-    if base in ("SHFL", "REDUX"):
-        return MEMORY, clock.shuffle
+    if base in _SHUFFLES:
+        return MEMORY, clock.memory_issue
     return (-1, 0.0) if base in _NOWHERE or base.startswith("U") else (_ALU, clock.alu)
 
 
@@ -297,23 +306,25 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     kind, on = access.kind, access.is_on
     use: dict[int, float] = {}
     if kind == "shared":
-        return {SHARED: access.wavefronts * on}
+        return {SHARED: access.wavefronts * (_STORED if access.is_store else 1.0) * on}
     if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local"):
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):
         # The data pass through the array that is shared memory as well, and lanes of one bank one after another.
         use[L1] = max(access.lines / _LINES, 1.0) * on
-        use[SHARED] = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts) * on
-    if kind == "copy":
-        use[SHARED] = access.wavefronts * on
+        through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts)
+        # What is copied into shared memory does not pass through the pipe that registers are loaded by.
+        conflicts = access.wavefronts - access.ideal_wavefronts
+        use[SHARED] = (_COPYING + conflicts if kind == "copy" else through + _STORING * (kind == "store")) * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
-    use[PORT] = beyond / clock.port_bytes
+    use[PORT] = beyond / rates.port
     if "store" in kind and not kind.startswith("bulk"):
-        # What is stored to a sector again at once takes as long once more (`benchmarks.microbench --only again`).
-        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * rates.active * on
+        cost = clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines
+        use[L2] = cost * access.missed * rates.active * on
     else:
-        use[L2] = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
+        alone = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
+        use[L2] = alone * _served(access, execution, clock)
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
     if kind == "atomic":
         # A slice of L2 takes one pass after another; what lies close together is in few slices.
@@ -323,11 +334,17 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     return use
 
 
+def _served(access: Access, execution: Execution, clock: Clock) -> float:
+    """The part of a load that L2 serves: what neighbouring CTAs load at the same time it gives to all of them."""
+    return 1 - clock.l2_together * (1 - execution.in_step.get(access.array, 1.0))
+
+
 @dataclass(slots=True)
 class Rates:
     """Bytes in a cycle that one multiprocessor gets of what all share."""
 
     l2: float
+    port: float
     dram: float
     written: float
     active: int
@@ -338,8 +355,9 @@ def rates_of(clock: Clock, active: int) -> Rates:
     active = max(active, 1)
     dram = clock.dram_bytes_per_s / clock.clock_hz / active
     return Rates(
-        clock.l2_bytes_per_s / clock.clock_hz / active, dram * clock.dram_efficiency, dram * clock.write_efficiency,
-        active,
+        clock.l2_bytes_per_s / clock.clock_hz / active,
+        min(clock.port_bytes, clock.ports_bytes_per_s / clock.clock_hz / active), dram * clock.dram_efficiency,
+        dram * clock.write_efficiency, active,
     )  # fmt: skip
 
 
@@ -361,6 +379,7 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
             if pipe >= 0:
                 total[pipe] += times * cycles / clock.schedulers
             base = builder.bases[index]
+            total[SHARED] += times * (base in _SHUFFLES)
             if base.endswith("GMMA"):
                 own, fronts = wgmma_cost(builder.code[index], base, clock)
                 total[TENSOR] += times * own / clock.schedulers
