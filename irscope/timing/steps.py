@@ -51,10 +51,10 @@ _L2_READ, _L2_STORED = 0.72, 1.03
 profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
 _L2_FILLED, _L2_EVICTED = 0.72, 0.5
 """Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
-_STORED, _STORING, _COPYING = 1.3, 0.75, 0.75
-"""What a wavefront of a store to shared memory takes of the data pipe, what a store to global memory takes beyond the
-wavefronts of its sectors, and what an asynchronous copy takes beyond its conflicts: by least squares over 228 profiled
-launches of the older parts, whose wavefronts follow to 6 % in the median."""
+_STORED, _STORING = 1.3, 0.75
+"""What a wavefront of a store to shared memory takes of the data pipe, and what a store to global memory takes beyond
+the wavefronts of its sectors: by least squares over 228 profiled launches of the older parts, whose wavefronts follow
+to 6 % in the median (`data/h200-ncu.jsonl`)."""
 _LINES = 3.7
 """Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
@@ -314,9 +314,8 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         # The data pass through the array that is shared memory as well, and lanes of one bank one after another.
         use[L1] = max(access.lines / _LINES, 1.0) * on
         through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts)
-        # What is copied into shared memory does not pass through the pipe that registers are loaded by.
-        conflicts = access.wavefronts - access.ideal_wavefronts
-        use[SHARED] = (_COPYING + conflicts if kind == "copy" else through + _STORING * (kind == "store")) * on
+        # What is copied to shared memory is written into the array without passing through registers.
+        use[SHARED] = (access.wavefronts if kind == "copy" else through + _STORING * (kind == "store")) * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / rates.port
     if "store" in kind and not kind.startswith("bulk"):
