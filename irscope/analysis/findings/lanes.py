@@ -61,12 +61,16 @@ def _padded(studied: Studied) -> Iterator[Finding]:
 
 
 def _scalar(studied: Studied) -> Iterator[Finding]:
-    """Loops that load one element in each iteration and combine them: every lane of a CTA does the same."""
+    """Loops over single elements, whose iterations can have any order: every lane of a CTA does the same.
+
+    Of nested ones the innermost: what a loop within it carries along may have an order of its own.
+    """
     module, warps = studied.module, studied.capture.launch.option("num_warps", 4)
-    for loop, _ in studied.operations.values():
+    found: set[int] = set()
+    for loop in sorted((one for one, _ in studied.operations.values()), key=lambda one: -one.first_line):
         inside = [one for one in loop.walk() if one is not loop]
         loads = [one for one in inside if one.opcode in LOADS]
-        if loop.name != "scf.for" or not loads or any(one.kind == "loop" or _is_tile(one) for one in inside):
+        if loop.name != "scf.for" or not loads or any(one.first_line in found or _is_tile(one) for one in inside):
             continue
         made = {value: one for one in inside for value in one.results}
         pointers = [value for one in inside if one.opcode in ACCESSES and (value := one.operand("ptr")) is not None]
@@ -74,8 +78,10 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
             continue
         if not _is_sum(module, loop):
             continue
+        found.add(loop.first_line)
         lanes = _LANES * (warps if isinstance(warps, int) else 1)
         names = [f"line {one.first_line}" for one in loads[:2]]
+        after = ", and one reduction after the loop" if loop.results else ""
         finding = studied.finding(
             "IRS206",
             loads[0].first_line,
@@ -86,7 +92,7 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
                 studied.in_ir(f"its loads are of scalars: {', '.join(names)}", loop.first_line),
                 Cause(f"a CTA has {lanes} lanes", "launch", "the options of the launch"),
             ],
-            [Suggestion("load tl.arange elements in each iteration, and reduce once after the loop")],
+            [Suggestion(f"tl.arange elements in each iteration{after}")],
             factor=float(lanes),
         )
         yield replace(finding, lines=tuple(one.first_line for one in loop.walk()))
