@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -79,10 +80,16 @@ def _special(item: Instruction) -> Step:
     return lambda state: put(state, target, state.special.get(source))
 
 
+# c[0x2][UR4]   c[0x2][R2+0x18]
+_TABLE_ENTRY = re.compile(r"c\[0x2\]\[(?P<index>U?R\d+)(?:\+0x[0-9a-f]+)?\]")
+
+
 def _loaded_constant(item: Instruction) -> Step:
     target, source = item.operands[0], item.operands[-1]
     match = SASS_CONSTANT.search(source)
-    if match is None:
+    if match is None and (entry := _TABLE_ENTRY.fullmatch(source)):
+        return _numbered(target, operand(entry["index"]))
+    if match is None or int(match["bank"], 16):
         return unknown(item)
     offset = int(match["offset"], 16)
     words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
@@ -96,6 +103,16 @@ def _loaded_constant(item: Instruction) -> Step:
             if value is not None and width:
                 value = value >> 8 * (offset & 3) & (1 << width) - 1
             put(state, next_register(target, number) if number else target, value)
+
+    return run
+
+
+def _numbered(target: str, read: Read) -> Step:
+    """An entry of a jump table: its number stands for the distance that it holds."""
+
+    def run(state: State) -> None:
+        value = read(state)
+        put(state, target, None if value is None else value >> 2)
 
     return run
 
@@ -289,12 +306,12 @@ def _loaded(item: Instruction) -> Step:
     address = next((found for one in item.operands if (found := address_of(one)) is not None), None)
     if address is None or not names:
         return unknown(item)
-    is_wide = ".64" in item.opcode
-    size = 8 if is_wide else 4
 
     def run(state: State) -> None:
         value, assumed = address.value(state), state.assumed
         values = assumed.ranges.get(item.offset, _VALUES)
+        is_wide = value is not None and int(value.flat[0] >> ARRAY_BITS) in assumed.wide
+        size = 8 if is_wide else 4
         for number, name in enumerate(names):
             if value is None:
                 state.registers[name] = None

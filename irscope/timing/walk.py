@@ -169,9 +169,9 @@ class _Group:
         target = program.targets.get(at, at + 1)
         if base == "CALL":
             return at + 1
-        if base in ("BRX", "JMP", "RET"):
-            if (table := program.tables.get(at)) and (chosen := self.state.partition) is not None:
-                return self._dispatch(at, table, chosen)
+        if base in ("BRX", "BRXU", "JMP", "RET"):
+            if table := program.tables.get(at):
+                return self._by_table(at, table)
             if base != "RET":
                 raise NotFollowed(f"the target of {item.text} is not known.")
             return None
@@ -278,8 +278,23 @@ class _Group:
             self._skip(target, visits)
         return target
 
+    def _by_table(self, at: int, table: Sequence[int]) -> int | list[_Group]:
+        """Where each warp goes by the partition that it was told, or by the number of an entry."""
+        item, state = self.program.code[at], self.state
+        # BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
+        register = item.operands[0].split()[0]
+        chosen = state.partition
+        if chosen is None and not self.program.is_specialized and register not in state.data:
+            chosen = state.registers.get(register)
+        if chosen is not None:
+            return self._dispatch(at, table, chosen)
+        if self.program.is_specialized:
+            raise NotFollowed(f"the target of {item.text} is not known.")
+        line = item.location[0].line if item.location else 0
+        state.assumed.notes.add(f"a branch at line {line} depends on data: the first of its targets is assumed")
+        return self._went(at, table[0])
+
     def _dispatch(self, at: int, table: Sequence[int], chosen: Array) -> int | list[_Group]:
-        """Where each warp goes by the partition that it was told."""
         chosen = np.broadcast_to(chosen[:, 0], (self.state.rows,))
         numbers = np.unique(chosen).tolist()
         if numbers[-1] >= len(table):

@@ -14,7 +14,7 @@ from irscope.analysis.findings.edits import patch_of
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, Suggestion
 from irscope.model.capture import Capture
 from irscope.model.plain import picked
-from irscope.render.text.tables import duration_text
+from irscope.render.text.tables import duration_text, least_text
 
 if TYPE_CHECKING:
     # It imports NumPy, which a summary does not need.
@@ -66,7 +66,8 @@ def _summary(capture: Capture, time: Timed) -> list[str]:
         return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}"]
     low, high = (duration_text(one) for one in prediction.interval)
     about = "about " if time.least_seconds != time.floor_seconds else ""
-    floor = f"   minimum {about}{duration_text(time.least_seconds)}" if time.least_seconds else ""
+    least = time.least_seconds
+    floor = f"   minimum {about}{least_text(least, prediction.launch_seconds)}" if least else ""
     rows = [
         f"{capture.name}  {capture.target}, {prediction.part}{which}   predicted {duration_text(prediction.seconds)} "
         f"({low} to {high}){floor}   limited by {prediction.bound}"
