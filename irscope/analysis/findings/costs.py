@@ -15,6 +15,7 @@ from irscope.analysis.findings.find import findings_of, worst
 from irscope.analysis.findings.launches import SATURATED, innermost, launch_findings, unexplained, waits_for_atomics
 from irscope.analysis.findings.loops import loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import LEAST_SHARE, Finding
+from irscope.analysis.findings.work import repeats_within
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
 
@@ -62,7 +63,9 @@ _ENOUGH_SAID = 0.1
 _MOST_OF_FLOOR = 1.3
 _MOST_RESIDENT = 32
 """CTAs of a multiprocessor at once, on the NVIDIA GPUs since Volta but those of 8.6 to 8.9, which have 16 or 24."""
-_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU")
+_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP")
+_CONVERTING = ("F2F", "MUFU")
+"""Opcodes that may be of float64: `F2F.F64.F32`, `MUFU.RCP64H`."""
 _OF_FUNCTION = 0.25
 """Instructions of exp, log and others in float32, of those in float64: 4 to 8 of 25 to 40."""
 _FMA_OF_DOT = 5.0
@@ -253,6 +256,9 @@ class _Pricer:
         if finding.code == "IRS205":
             # What it combines elements by is called from there.
             own |= {index for index, chain in enumerate(frames) for one in wanted if chain[-len(one) :] == one}
+        if not own:
+            # Callers that the assembly does not tell apart, before Triton 3.8.
+            own = {index for index, chain in enumerate(frames) for one in wanted if chain == one[: len(chain)] != ()}
         place = finding.place[:1]
         return own or {
             index for index, chain in enumerate(self._locations)
@@ -340,11 +346,9 @@ class _Pricer:
 
     def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
         """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
-        cost = self._studied.global_cost(finding.line)
-        each = cost.access.each if cost is not None and cost.access is not None else None
         factor = finding.factor
         loads = {at for at in here if self._bases[at] in _LOADS}
-        is_within = each is not None and each.bytes[1] >= 0.75 * factor * max(each.distinct_bytes[1], 1)
+        is_within = repeats_within(self._studied, finding.line, factor)
         more = factor if is_within else 1 / factor
 
         def access(index: int, one: Access) -> Access:
@@ -359,7 +363,9 @@ class _Pricer:
         functions = {*self._at(replace(finding, chain=(), place=()))} - self._global
 
         def keeps(at: int) -> float:
-            return _OF_FUNCTION if at in functions else 0.5 if self._bases[at] in _OF_FLOAT64 else 1.0
+            base, opcode = self._bases[at], self._model.execution.program.code[at].opcode
+            is_wide = base in _OF_FLOAT64 or (base in _CONVERTING and "64" in opcode)
+            return _OF_FUNCTION if at in functions else 0.5 if is_wide else 1.0
 
         return self._model.seconds(keeps=keeps)
 
