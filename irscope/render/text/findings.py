@@ -28,7 +28,7 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
     """Each finding with its causes, the evidence of each, and what mends it; equal ones once, with all their lines."""
-    return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in _grouped(findings))
+    return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in grouped(findings))
 
 
 _LEAST_WIDTH = 60
@@ -46,7 +46,7 @@ def render_explanation(
     width = max(width or 100, _LEAST_WIDTH)
     head, *lines = _summary(capture, time)
     rows = [f"{bold}{head}{plain}", *lines]
-    groups = [group for group in _grouped(findings) if every or not group[0].is_small]
+    groups = [group for group in grouped(findings) if every or not group[0].is_small]
     for number, group in enumerate(groups, 1):
         rows += _short(number, group, width, bold, plain)
     smaller = len(findings) - sum(map(len, groups))
@@ -101,7 +101,7 @@ def _best_fix_text(finding: Finding) -> str | None:
     return f"not tried: {untried.text}" if untried is not None else None
 
 
-def _grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
+def grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
     """Findings that say the same of several operations, names and lines of the IR aside, each group at its first."""
     groups: dict[object, list[Finding]] = {}
     for one in findings:
