@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -80,15 +79,15 @@ def _special(item: Instruction) -> Step:
     return lambda state: put(state, target, state.special.get(source))
 
 
-# c[0x2][UR4]   c[0x2][R2+0x18]
-_TABLE_ENTRY = re.compile(r"c\[0x2\]\[(?P<index>U?R\d+)(?:\+0x[0-9a-f]+)?\]")
+_TABLES = "c[0x2]["
+"""The constant bank of jump tables: `c[0x2][UR4]`, `c[0x2][R2+0x18]`."""
 
 
 def _loaded_constant(item: Instruction) -> Step:
     target, source = item.operands[0], item.operands[-1]
     match = SASS_CONSTANT.search(source)
-    if match is None and (entry := _TABLE_ENTRY.fullmatch(source)):
-        return _numbered(target, operand(entry["index"]))
+    if match is None and source.startswith(_TABLES):
+        return _numbered(target, operand(source.removeprefix(_TABLES).rstrip("]").partition("+")[0]))
     if match is None or int(match["bank"], 16):
         return unknown(item)
     offset = int(match["offset"], 16)
