@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.slow.pair import Pair
 from benchmarks.slow.pairs import PAIRS
-from irscope.analysis.findings.costs import every_finding, timed
+from irscope.analysis.findings.costs import every_finding
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture
@@ -50,11 +50,10 @@ def judged(name: str, times: dict[str, dict[str, float]]) -> tuple[str, bool, bo
     """A pair's text; whether the cause is first; whether the twin has no finding above 5 %."""
     one = next(each for each in PAIRS if each.name == name)
     sides = recorded(one, one.slow), recorded(one, one.fast)
-    findings, others = (every_finding(Studied(each)) for each in sides)
+    (findings, slow), (others, fast) = (every_finding(Studied(each)) for each in sides)
     names = bool(findings) and findings[0].code in one.codes
     above = [each for each in others if each.seconds is not None and each.share > _MOST_OF_TWIN]
-    predictions = [timed(each).prediction for each in sides]
-    micro = [each.seconds * 1e6 if each is not None else float("nan") for each in predictions]
+    micro = [each.seconds * 1e6 if each is not None else float("nan") for each in (slow, fast)]
     real = [times.get(name, {}).get(f"{side}_us", float("nan")) for side in ("slow", "fast")]
     is_slow = not real[0] < _LEAST_SLOWER * real[1]
     names = names if is_slow else not findings or findings[0].share <= _MOST_OF_TWIN

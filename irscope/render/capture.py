@@ -215,7 +215,7 @@ def render_capture(
         page.lines(f"The compile {capture.failure.verdict}", capture.failure.message.splitlines())
         if capture.failure is not None
         else "",
-        page.lines("Findings, the worst first", _findings(findings)),
+        page.lines("Findings without their cost, which irscope why predicts", _findings(findings)),
         page.rows("Launch", _launch(capture)),
         page.rows("", _parameters(capture), ["parameter", "compiled for", "launched with"]),
         page.rows("Options", _options(capture)),

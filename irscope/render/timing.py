@@ -12,7 +12,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect
-from irscope.render.text.tables import bytes_text, duration_text, milliseconds, percent, shorten, table
+from irscope.render.text.tables import bytes_text, duration_text, least_text, milliseconds, percent, shorten, table
 
 if TYPE_CHECKING:
     # Predictions need NumPy; the times of a compile do not.
@@ -56,7 +56,7 @@ def _head(one: Prediction) -> str:
 
 def _answer(one: Prediction, floor_s: float | None) -> str:
     low, high = one.interval
-    floor = f" Roofline's minimum time: {duration_text(floor_s)}." if floor_s else ""
+    floor = f" Roofline's minimum time: {least_text(floor_s, one.launch_seconds)}." if floor_s else ""
     said = f"Predicted time: {duration_text(one.seconds)} ({duration_text(low)} to {duration_text(high)})"
     return f"{said}, bound by {one.bound}.{floor}"
 

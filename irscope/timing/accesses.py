@@ -322,24 +322,27 @@ class DataWatch:
     """Sees which accesses depend on data, in one lane."""
 
     def __init__(self) -> None:
-        self.places: dict[int, tuple[int, frozenset[int]]] = {}
-        """Instruction → (address, the loads that decide it) of its first execution."""
+        self.places: dict[tuple[int, int], tuple[int, frozenset[int]]] = {}
+        """(instruction, 0 or 1) → (address, the loads that decide it) of its first execution, or of its second.
+
+        What a loop loads may decide where its next iteration does.
+        """
         self.loads: dict[int, int] = {}
         """Load → the address of its first execution."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = KINDS[item.opcode.partition(".")[0]]
-        if count or kind not in ("load", "store", "copy", "atomic"):
+        if count > 1 or kind not in ("load", "store", "copy", "atomic"):
             return
         operand = [one for one in item.operands if "[" in one][-1 if item.opcode.startswith("LDGSTS") else 0 :][:1]
         address = address_of(operand[0]) if operand else None
         value = address.value(state) if address is not None else None
         if address is None or value is None:
             return
-        if kind == "load":
+        if kind == "load" and not count:
             self.loads[index] = int(value.flat[0])
         if origins := address.origins(state):
-            self.places[index] = int(value.flat[0]), origins
+            self.places[index, count] = int(value.flat[0]), origins
 
 
 class TileWatch:

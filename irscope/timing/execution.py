@@ -169,7 +169,7 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
     """Offset of a load → how many values it has, where they are indices: what they address lies within its tensor."""
     if not program.addresses_need_data:
         return {}
-    places: list[dict[int, tuple[int, frozenset[int]]]] = []
+    places: list[dict[tuple[int, int], tuple[int, frozenset[int]]]] = []
     loads: dict[int, int] = {}
     for value in (0, 1):
         probe = DataWatch()
@@ -178,8 +178,8 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
         places.append(probe.places)
         loads = probe.loads
     ranges: dict[int, int] = {}
-    for index, (place, origins) in places[0].items():
-        step = abs(places[1].get(index, (place, origins))[0] - place)
+    for key, (place, origins) in places[0].items():
+        step = abs(places[1].get(key, (place, origins))[0] - place)
         size = launch.array_bytes.get(place >> ARRAY_BITS, _UNKNOWN_BYTES)
         if not 0 < step < 1 << ARRAY_BITS:
             continue
@@ -188,7 +188,7 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
     # A row from one offset to the next: the second one may be a bound alone.
     by_place = {place: index for index, place in loads.items()}
     for index, place in loads.items():
-        size = 8 if ".64" in program.code[index].opcode else 4
+        size = 8 if place >> ARRAY_BITS in launch.assumed.wide else 4
         pair = program.code[index].offset, program.code[by_place.get(place + size, index)].offset
         if pair[0] != pair[1] and (known := [ranges[one] for one in pair if one in ranges]):
             launch.assumed.adjacent.update(pair)
@@ -287,10 +287,10 @@ class _Launch:
         self.constants: dict[int, int] = {sizes_at: self.warps * 32, sizes_at + 4: 1, sizes_at + 8: 1}
         self.constants |= {grid_at + 4 * axis: size for axis, size in enumerate(grid)}
         self.array_bytes: dict[int, int] = {}
+        self.assumed = Assumptions(array_bytes=self.array_bytes, ctas=prod(grid))
         self.names = self._place(capture, module, begin)
         self.has_shared_addresses = False
         """Whether addresses go through shared memory."""
-        self.assumed = Assumptions(array_bytes=self.array_bytes, ctas=prod(grid))
         if self.is_specialized and major != _MEASURED_SPECIALIZED:
             self.assumed.notes.add(
                 "specialised warps wait for one another as modelled, which was not compared with measured times"
@@ -314,8 +314,10 @@ class _Launch:
                 names.append(name)
                 at += 128
                 continue
-            if parse_type(kind).form == "pointer":
+            if (pointer := parse_type(kind)).form == "pointer":
                 at = -(-at // 8) * 8
+                if pointer.element is not None and (pointer.element.bits == 64 or pointer.element.form == "pointer"):
+                    self.assumed.wide.add(len(names) + 1)
                 row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
                     self.array_bytes[len(names) + 1] = row.storage_bytes

@@ -79,10 +79,16 @@ def _special(item: Instruction) -> Step:
     return lambda state: put(state, target, state.special.get(source))
 
 
+_TABLES = "c[0x2]["
+"""The constant bank of jump tables: `c[0x2][UR4]`, `c[0x2][R2+0x18]`."""
+
+
 def _loaded_constant(item: Instruction) -> Step:
     target, source = item.operands[0], item.operands[-1]
     match = SASS_CONSTANT.search(source)
-    if match is None:
+    if match is None and source.startswith(_TABLES):
+        return _numbered(target, operand(source.removeprefix(_TABLES).rstrip("]").partition("+")[0]))
+    if match is None or int(match["bank"], 16):
         return unknown(item)
     offset = int(match["offset"], 16)
     words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
@@ -96,6 +102,16 @@ def _loaded_constant(item: Instruction) -> Step:
             if value is not None and width:
                 value = value >> 8 * (offset & 3) & (1 << width) - 1
             put(state, next_register(target, number) if number else target, value)
+
+    return run
+
+
+def _numbered(target: str, read: Read) -> Step:
+    """An entry of a jump table: its number stands for the distance that it holds."""
+
+    def run(state: State) -> None:
+        value = read(state)
+        put(state, target, None if value is None else value >> 2)
 
     return run
 
@@ -289,12 +305,12 @@ def _loaded(item: Instruction) -> Step:
     address = next((found for one in item.operands if (found := address_of(one)) is not None), None)
     if address is None or not names:
         return unknown(item)
-    is_wide = ".64" in item.opcode
-    size = 8 if is_wide else 4
 
     def run(state: State) -> None:
         value, assumed = address.value(state), state.assumed
         values = assumed.ranges.get(item.offset, _VALUES)
+        is_wide = value is not None and int(value.flat[0] >> ARRAY_BITS) in assumed.wide
+        size = 8 if is_wide else 4
         for number, name in enumerate(names):
             if value is None:
                 state.registers[name] = None

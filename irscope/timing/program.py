@@ -51,13 +51,15 @@ class Program:
         }
         """Stores to local memory at addresses that are computed: registers that are spilled lie where R1 says."""
         self.control = {
-            index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
+            index
+            for index, base in enumerate(self.bases)
+            if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "BRXU", "JMP")
         }
         self.tables = {
             index: [labels.get(name, index + 1) for name in table.partition('"')[0].split(",")]
             for index, item in enumerate(self.code)
             # BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
-            if self.bases[index] == "BRX" and (table := item.text.partition("BRANCH_TARGETS ")[2])
+            if self.bases[index] in ("BRX", "BRXU") and (table := item.text.partition("BRANCH_TARGETS ")[2])
         }
         """Branch through a register → where it goes by the number that chose the register's value."""
         self.is_specialized = is_specialized

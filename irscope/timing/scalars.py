@@ -53,6 +53,8 @@ class Assumptions:
     rising: set[int] = field(default_factory=set[int])
     """Offsets of loads whose values rise with their place, as offsets of rows and sorted indices do."""
     array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
+    wide: set[int] = field(default_factory=set[int])
+    """Arguments whose elements have 64 bits."""
     ctas: int = 1
 
     def rises(self, offset: int, address: Array, size: int, lanes: int) -> bool:
@@ -194,6 +196,9 @@ def constant(offset: int) -> Read:
 def operand(text: str) -> Read:
     """How an operand of 32 bits is read."""
     if match := SASS_CONSTANT.search(text):
+        if int(match["bank"], 16):
+            # Addresses of functions, literals and jump tables.
+            return lambda state: None
         return _signed(constant(int(match["offset"], 16)), text)
     if match := SASS_OPERAND.match(text):
         name = match["name"]

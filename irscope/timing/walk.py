@@ -169,9 +169,9 @@ class _Group:
         target = program.targets.get(at, at + 1)
         if base == "CALL":
             return at + 1
-        if base in ("BRX", "JMP", "RET"):
-            if (table := program.tables.get(at)) and (chosen := self.state.partition) is not None:
-                return self._dispatch(at, table, chosen)
+        if base in ("BRX", "BRXU", "JMP", "RET"):
+            if table := program.tables.get(at):
+                return self._by_table(at, table)
             if base != "RET":
                 raise NotFollowed(f"the target of {item.text} is not known.")
             return None
@@ -278,8 +278,23 @@ class _Group:
             self._skip(target, visits)
         return target
 
+    def _by_table(self, at: int, table: Sequence[int]) -> int | list[_Group]:
+        """Where each warp goes by the partition that it was told, or by the number of an entry."""
+        item, state = self.program.code[at], self.state
+        # BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
+        register = item.operands[0].split()[0]
+        chosen = state.partition
+        if chosen is None and not self.program.is_specialized and register not in state.data:
+            chosen = state.registers.get(register)
+        if chosen is not None:
+            return self._dispatch(at, table, chosen)
+        if self.program.is_specialized:
+            raise NotFollowed(f"the target of {item.text} is not known.")
+        line = item.location[0].line if item.location else 0
+        state.assumed.notes.add(f"a branch at line {line} depends on data: the first of its targets is assumed")
+        return self._went(at, table[0])
+
     def _dispatch(self, at: int, table: Sequence[int], chosen: Array) -> int | list[_Group]:
-        """Where each warp goes by the partition that it was told."""
         chosen = np.broadcast_to(chosen[:, 0], (self.state.rows,))
         numbers = np.unique(chosen).tolist()
         if numbers[-1] >= len(table):
@@ -402,12 +417,15 @@ class _Group:
     def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
         """How many more iterations go this way in all warps."""
         program, data = self.program, self.state.data.keys()
-        inner = inner_of(path, program)
-        own = [place for place in range(len(path)) if not inner[place]]
+        # Loops within it that were skipped are taken to go the same way, and what they leave behind is not known.
+        has_skips = any(index < 0 for index in path)
+        inner = inner_of(path, program) if has_skips else [False] * len(path)
+        places = [place for place, index in enumerate(path) if index >= 0]
         branches = {
             place
-            for place in own
-            if path[place] in program.control
+            for place in places
+            if not inner[place]
+            and path[place] in program.control
             and program.code[path[place]].predicate
             and data.isdisjoint(program.reads[path[place]])
         }
@@ -417,12 +435,15 @@ class _Group:
         carried: set[str] = set()
         for _ in range(4):
             size = len(chosen)
-            for place in reversed(own):
+            for place in reversed(places):
                 index = path[place]
                 if place in branches:
                     needed |= {name for name in program.reads[index] if name.startswith(("P", "UP"))}
                 elif needed & program.writes[index] and path[place] not in program.control:
                     chosen.add(place)
+                    if inner[place]:
+                        needed -= program.writes[index]
+                        continue
                     if not program.code[index].predicate:
                         needed -= program.writes[index]
                     needed |= program.reads[index]
@@ -439,6 +460,10 @@ class _Group:
             alive = np.ones(1, np.bool_)
             for place in order:
                 index = path[place]
+                if inner[place]:
+                    for name in program.writes[index]:
+                        sub.registers.pop(name, None)
+                    continue
                 if place not in branches:
                     program.steps[index](sub)
                     continue
@@ -462,8 +487,8 @@ class _Group:
             if value is not None and name in growth and value.dtype != np.bool_
         )
         if not linear:
-            count = 0
-            while count < _MOST_STEPPED and goes_on().all():
+            count, most = 0, min(_MOST_STEPPED, _MOST_OF_LONG_LOOPS // max(len(order), 1))
+            while count < most and goes_on().all():
                 count += 1
             return count
 

@@ -1,63 +1,45 @@
-"""How often a loop runs, of SASS written here: against counting."""
+"""Loops are followed to their end, and what a loop loads is as random in each iteration."""
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cache
+from pathlib import Path
+
 import pytest
 
-from irscope.ir.asm.sass import parse_sass
-from irscope.timing.program import Program
-from irscope.timing.scalars import State
-from irscope.timing.walk import walk
+from irscope.api.timing import predict
+from irscope.device.clocks import clock_of
+from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.timing.execution import execute
+from irscope.timing.walk import Observed
 
-_HEAD = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
-
-
-def _instructions(lines: list[str]) -> float:
-    """Of a warp, that starts with its stack at 64."""
-    text, offset = _HEAD, 0
-    for line in lines:
-        if line.endswith(":"):
-            text += f"{line}\n"
-            continue
-        text += f"        /*{offset:04x}*/                   {line} ;\n"
-        offset += 16
-    program = Program(parse_sass(text)[0], lambda _: False)
-    state = State(1, 1, {"R1": np.full((1, 1), 64, np.int64)}, {}, {})
-    (walked,) = walk(program, state, lambda *_: None)
-    assert not state.assumed.notes
-    return walked.instructions
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+COLUMNS, ROWS, SETS = 64, 32, 9
+"""As the script has them."""
 
 
-@pytest.mark.parametrize("count", [1, 7, 100, 20_000])
-def test_a_counter_in_local_memory_ends_its_loop(count: int) -> None:
-    spilled = [
-        "MOV R4, 0x0",
-        "STL.64 [R1+0x10], R4",
-        ".L_x_0:",
-        "LDL R5, [R1+0x10]",
-        "IADD3 R5, R5, 0x1, RZ",
-        "STL [R1+0x10], R5",
-        f"ISETP.NE.AND P0, PT, R5, {count:#x}, PT",
-        "@P0 BRA `(.L_x_0)",
-        "EXIT",
-    ]
-    assert _instructions(spilled) == 2 + 5 * count + 1
+@cache
+def recorded() -> tuple[Capture, ...]:
+    script = Path(__file__).with_name("loops.py")
+    return tuple(record_request(request_for(script, targets=("cuda:90",), layouts=False)).captures)
 
 
-def test_a_store_to_local_memory_under_a_predicate_that_is_off_stores_nothing() -> None:
-    lines = [
-        "MOV R4, 0x3",
-        "MOV R5, 0x9",
-        "STL [R1], R4",
-        "ISETP.EQ.AND P1, PT, R4, R5, PT",
-        "@P1 STL [R1], R5",
-        ".L_x_0:",
-        "LDL R6, [R1]",
-        "IADD3 R6, R6, -0x1, RZ",
-        "STL [R1], R6",
-        "ISETP.NE.AND P0, PT, R6, RZ, PT",
-        "@P0 BRA `(.L_x_0)",
-        "EXIT",
-    ]
-    assert _instructions(lines) == 5 + 5 * 3 + 1
+def test_a_loop_within_two_others_is_counted_whole() -> None:
+    (capture,) = (one for one in recorded() if one.name == "nested")
+    execution = execute(capture, clock_of(capture.target, None))
+    assert not execution.assumed
+    counts = {"load": 0.0, "store": 0.0}
+    for group in execution.groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if isinstance(entry, Observed) and entry.payload is not None:
+                counts[entry.payload.kind] += weight * entry.payload.is_on * len(group.rows)
+    # All warps load the same, and one of them stores.
+    assert counts == {"load": execution.warps * COLUMNS * ROWS * SETS, "store": COLUMNS * ROWS}
+
+
+def test_fewer_warps_find_no_more_of_random_data_in_the_caches() -> None:
+    times = [predict(one).seconds for one in recorded() if one.name == "chase"]
+    assert len(times) == 3
+    assert max(times) < 1.2 * min(times)

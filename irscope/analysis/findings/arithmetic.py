@@ -110,35 +110,43 @@ def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
-    """A dot of float32 operands, both of which the kernel widened from 16 bits or fewer."""
+    """A dot of float32 operands that the kernel widened from 16 bits or fewer; of one, where it computes the other."""
     dot = studied.dot_as_written(use)
     if dot is None or any(str(kind.element) != "f32" for kind in dot.operand_types[:2]):
         return
-    made = [one for value in dot.operands[:2] if (one := _widening(studied, value)) is not None]
-    if len(made) != 2:
+    widened = [_widening(studied, value) for value in dot.operands[:2]]
+    made = [one for one in widened if one is not None]
+    if not made or (len(made) == 1 and _is_loaded(studied, dot.operands[widened.index(None)])):
         return
     kinds = sorted({str(one.operand_types[0].element) for one in made})
     causes = [
         studied.in_ir(
             f"operand {number} is widened from {one.operand_types[0].element} to f32", one.first_line, stage="ttir"
         )
-        for number, one in enumerate(made)
+        for number, one in enumerate(widened)
+        if one is not None
     ]
+    what = f"{' and '.join(kinds)} operands are"
+    fix = f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same"
+    if len(made) == 1:
+        causes.append(studied.in_ir("the other operand is computed in f32", dot.first_line, stage="ttir"))
+        what = f"one operand is {kinds[0]} and"
+        fix = f"round the other operand to {kinds[0]} in place of this, as attention kernels do, if that is allowed"
     locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
     places = dict.fromkeys(locations.chain_at(one.first_line) for one in made)
     file = studied.capture.launch.kernel.file
     changes: tuple[FixChange, ...] = ()
     # In the kernel itself, and to one type: a dot takes no two.
-    if len(kinds) == 1 and all(len(chain) == 1 and chain[0].file == file for chain in places):
+    if len(made) == 2 and len(kinds) == 1 and all(len(chain) == 1 and chain[0].file == file for chain in places):
         changes = tuple(FixChange("narrow", str(at.line), ".to(tl.float32)", at.column) for (at,) in places)
     finding = studied.finding(
         "IRS305",
         use.line,
-        f"{' and '.join(kinds)} operands are widened to float32 before tl.dot",
+        f"{what} widened to float32 before tl.dot",
         "twice the registers and shared memory, and TF32 or FMA in place of 16-bit matrix instructions",
         1 << 6,
         causes,
-        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same", changes)],
+        [Suggestion(fix, changes)],
     )
     ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
     lines = (line for line in studied.operations if studied.chain_at(line) in ways)
@@ -151,6 +159,12 @@ def _way(studied: Studied, value: Value) -> Iterator[Operation]:
         yield made
         if made.kind == "load" or made.opcode == "load":
             return
+
+
+def _is_loaded(studied: Studied, value: Value) -> bool:
+    """Whether an operand is in memory as it is."""
+    made = next((one for one in makers(studied.written, value) if one.opcode not in _SAME_VALUES), None)
+    return made is None or made.kind == "load" or made.opcode == "load"
 
 
 def _widening(studied: Studied, value: Value) -> Operation | None:

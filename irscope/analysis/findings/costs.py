@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.find import findings_of, worst
 from irscope.analysis.findings.launches import SATURATED, innermost, launch_findings, unexplained, waits_for_atomics
+from irscope.analysis.findings.loops import loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import LEAST_SHARE, Finding
+from irscope.analysis.findings.work import repeats_within
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
 
@@ -48,12 +50,12 @@ _CONSEQUENCES = {
 _EVERYWHERE = ("IRS505",)
 """What brings others about at any place."""
 _OF_MODEL = frozenset((
-    "IRS104", "IRS105", "IRS203", "IRS204", "IRS205", "IRS206", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506",
-    "IRS507", "IRS510", "IRS605", "IRS606",
+    "IRS104", "IRS105", "IRS106", "IRS203", "IRS204", "IRS205", "IRS206", "IRS306", "IRS307", "IRS308", "IRS505",
+    "IRS506", "IRS507", "IRS510", "IRS605", "IRS606",
 ))  # fmt: skip
 OF_TIME = _OF_MODEL | {"IRS508", "IRS509"}
 """Kinds that only the predicted time of a launch shows."""
-_OF_OTHER_WORK = ("IRS103", "IRS105", "IRS301", "IRS305", "IRS601", "IRS604")
+_OF_OTHER_WORK = ("IRS103", "IRS105", "IRS106", "IRS301", "IRS305", "IRS601", "IRS604")
 """Kinds whose fix has fewer sectors, less arithmetic, or other units, than what the roofline's minimum counts."""
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
@@ -61,7 +63,9 @@ _ENOUGH_SAID = 0.1
 _MOST_OF_FLOOR = 1.3
 _MOST_RESIDENT = 32
 """CTAs of a multiprocessor at once, on the NVIDIA GPUs since Volta but those of 8.6 to 8.9, which have 16 or 24."""
-_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU")
+_OF_FLOAT64 = ("DFMA", "DMUL", "DADD", "DSETP")
+_CONVERTING = ("F2F", "MUFU")
+"""Opcodes that may be of float64: `F2F.F64.F32`, `MUFU.RCP64H`."""
 _OF_FUNCTION = 0.25
 """Instructions of exp, log and others in float32, of those in float64: 4 to 8 of 25 to 40."""
 _FMA_OF_DOT = 5.0
@@ -223,6 +227,7 @@ class _Pricer:
         self._floor = prediction.launch_seconds + (time.floor_seconds or 0.0) / SATURATED
         self._locations = model.locations
         self._bases = model.execution.program.bases
+        self._global = {index for index, one in model.accesses if one.kind in _GLOBAL}
         work = prediction.seconds - prediction.launch_seconds
         self._least = prediction.launch_seconds + work * min(model.busiest / SATURATED, 1.0)
         self._least_of_dram = prediction.launch_seconds + work * dict(prediction.busy).get("DRAM", 0.0)
@@ -251,6 +256,9 @@ class _Pricer:
         if finding.code == "IRS205":
             # What it combines elements by is called from there.
             own |= {index for index, chain in enumerate(frames) for one in wanted if chain[-len(one) :] == one}
+        if not own:
+            # Callers that the assembly does not tell apart, before Triton 3.8.
+            own = {index for index, chain in enumerate(frames) for one in wanted if chain == one[: len(chain)] != ()}
         place = finding.place[:1]
         return own or {
             index for index, chain in enumerate(self._locations)
@@ -283,8 +291,7 @@ class _Pricer:
         if code == "IRS306":
             if finding.factor > 1:
                 return self._thinned(here, (), 1 / finding.factor)
-            accesses = {index for index, one in self._model.accesses if one.kind in _GLOBAL}
-            return self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT)
+            return self._thinned({*here} - self._global, (), 1 / _FMA_OF_DOT)
         if code == "IRS307":
             return self._vectorised(here, finding.factor, here)
         if code == "IRS308":
@@ -310,7 +317,11 @@ class _Pricer:
         if code == "IRS604":
             return self._in_float32(finding)
         if code in ("IRS206", "IRS606"):
-            return self._thinned(here, (), 1 / finding.factor)
+            return self._thinned({*here} - (self._global if code == "IRS606" else set()), (), 1 / finding.factor)
+        if code == "IRS106":
+            # Of each two sectors one is read.
+            loads = {at for at in here if self._bases[at] in _LOADS}
+            return self._changed(loads, lambda one: replace(one, sectors=one.sectors / 2, lines=one.lines / 2))
         if code == "IRS105":
             launch = self._prediction.launch_seconds
             return max(launch + (self._whole - launch) / finding.factor, self._least_of_dram)
@@ -335,11 +346,9 @@ class _Pricer:
 
     def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
         """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
-        cost = self._studied.global_cost(finding.line)
-        each = cost.access.each if cost is not None and cost.access is not None else None
         factor = finding.factor
         loads = {at for at in here if self._bases[at] in _LOADS}
-        is_within = each is not None and each.bytes[1] >= 0.75 * factor * max(each.distinct_bytes[1], 1)
+        is_within = repeats_within(self._studied, finding.line, factor)
         more = factor if is_within else 1 / factor
 
         def access(index: int, one: Access) -> Access:
@@ -351,10 +360,12 @@ class _Pricer:
 
     def _in_float32(self, finding: Finding) -> float:
         """Half of the instructions in float64, and fewer of those functions of which float32 has instructions."""
-        functions = self._at(replace(finding, chain=(), place=()))
+        functions = {*self._at(replace(finding, chain=(), place=()))} - self._global
 
         def keeps(at: int) -> float:
-            return _OF_FUNCTION if at in functions else 0.5 if self._bases[at] in _OF_FLOAT64 else 1.0
+            base, opcode = self._bases[at], self._model.execution.program.code[at].opcode
+            is_wide = base in _OF_FLOAT64 or (base in _CONVERTING and "64" in opcode)
+            return _OF_FUNCTION if at in functions else 0.5 if is_wide else 1.0
 
         return self._model.seconds(keeps=keeps)
 
@@ -387,20 +398,33 @@ class _Pricer:
         )
 
     def _wider(self, findings: Sequence[Finding]) -> float:
-        """Wider accesses: each vector has one instruction, one address and one condition."""
+        """Wider accesses: each vector has one instruction, one address and one condition.
+
+        Loads of a dot are copies then, which no iteration waits for: no registers and no stores to shared memory.
+        """
         factors: dict[int, float] = {}
-        kinds = {index: one.kind for index, one in self._model.accesses}
+        copied: set[int] = set()
+        dots = [one for loop in loops_with_dots(self._studied) for one in loop.walk() if one.kind == "dot"]
+        of_dots = {load.first_line for one in dots for load in loads_of_dot(self._studied, one)}
         for one in findings:
             factor = max(one.factor, 1.0)
-            factors |= {at: factor for at in self._at(one) if kinds.get(at, "") in _GLOBAL}
+            factors |= {at: factor for at in self._at(one) if at in self._global}
+            if one.line in of_dots:
+                copied |= {*self._at(one)}
             addressing = self._at(replace(one, chain=(), place=()))
             factors |= {at: factor for at in addressing if self._bases[at] in _OF_ADDRESSES}
 
         def access(index: int, one: Access) -> Access:
-            return _vector(one, factors[index]) if index in factors and one.kind in _GLOBAL else one
+            if index not in factors or one.kind not in _GLOBAL:
+                return one
+            wide = _vector(one, factors[index])
+            return replace(wide, missed=0.0) if index in copied else wide
 
-        seconds = self._model.seconds(access=access, keeps=lambda index: 1 / factors.get(index, 1.0))
-        return max(seconds, self._least_of_dram * self._aligned_part(factors))
+        def keeps(index: int) -> float:
+            return 0.0 if index in copied and index not in factors else 1 / factors.get(index, 1.0)
+
+        seconds = self._model.seconds(access=access, keeps=keeps)
+        return max(seconds, self._least if copied else 0.0, self._least_of_dram * self._aligned_part(factors))
 
     def _aligned_part(self, wider: Collection[int]) -> float:
         """The part of the bytes of DRAM that is left where each of some accesses has as few sectors as it can."""

@@ -1,19 +1,25 @@
-"""IRS105 and IRS206: lanes that compute nothing, or all of them the same."""
+"""IRS105, IRS106 and IRS206: lanes that compute nothing, what nobody needs, or all of them the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 from irscope.analysis.findings.loops import LOADS
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
-from irscope.analysis.findings.studied import Studied, sources_of
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.analysis.findings.studied import Studied, makers, sources_of
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.machine import ACCESSES
 
 _LEAST_MASKED = 0.2
 _LANES = 32
+_SECTOR = 32
+"""Bytes."""
+_CONVERSIONS = ("arith.extf", "arith.truncf", "fp_to_fp", "convert_layout")
+_MOST_MAKERS, _MOST_DEEP = 256, 24
+"""Operations of a mask, and in a row, that are looked at."""
 _SUMS = (
     "arith.addf", "arith.addi", "arith.mulf", "arith.muli", "arith.maximumf", "arith.maxnumf", "arith.minimumf",
     "arith.minnumf", "arith.maxsi", "arith.minsi", "addptr",
@@ -24,6 +30,7 @@ _SUMS = (
 def lane_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of a launch that has a prediction: what they cost is for the model to say."""
     yield from _padded(studied)
+    yield from _discarded(studied)
     yield from _scalar(studied)
 
 
@@ -60,13 +67,82 @@ def _padded(studied: Studied) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _discarded(studied: Studied) -> Iterator[Finding]:
+    """Selections between two loads whose condition is the same for whole sectors, of which one is not needed."""
+    module = studied.module
+    uses = Counter(value for one, _ in studied.operations.values() for value in one.operands)
+    for select, _ in studied.operations.values():
+        if select.name != "arith.select" or not select.result_types[0].shape:
+            continue
+        condition, *sides = select.operands[:3]
+        made = [next((one for one in makers(module, side) if one.opcode not in _CONVERSIONS), None) for side in sides]
+        loads = [one for one in made if one is not None and one.opcode in LOADS]
+        if len(loads) < 2 or loads[0] is loads[1] or any(uses[value] > 1 for one in loads for value in one.results):
+            continue
+        masks = [value for one in loads if (value := one.operand("mask")) is not None]
+        if condition in masks or any(condition in one.results for one in _all_makers(module, masks)):
+            continue
+        run = _same_in_a_row(studied, condition)
+        if run * min(one.result_types[0].element_bits for one in loads) < 8 * _SECTOR:
+            continue
+        lines = tuple(one.first_line for one in loads)
+        why = f"{run:,.0f} neighbouring elements" if run < inf else "all elements of a row of the tile"
+        finding = studied.finding(
+            "IRS106",
+            lines[0],
+            "both sides of a tl.where are loaded, and one of them is thrown away",
+            "a sector for each one that is needed",
+            1 << 5,
+            [
+                studied.in_ir(f"it selects between the loads of lines {lines[0]} and {lines[1]}", select.first_line),
+                studied.in_ir(f"its condition is the same for {why}, and in no mask of theirs", select.first_line),
+            ],
+            [Suggestion("the condition in the mask of one load, its opposite in that of the other, and their sum")],
+        )
+        yield replace(finding, lines=lines)
+
+
+def _all_makers(module: MlirModule, values: Iterable[Value]) -> Iterator[Operation]:
+    """What makes some values, what makes the operands of that, and so on."""
+    seen, open_ = set[Value](), [*values]
+    while open_ and len(seen) < _MOST_MAKERS:
+        value = open_.pop()
+        made = module.maker_of(value) if value not in seen else None
+        seen.add(value)
+        if made is not None:
+            yield made
+            open_ += made.operands
+
+
+def _same_in_a_row(studied: Studied, value: Value, depth: int = 0) -> float:
+    """How many neighbouring elements of a tensor have one value, as far as that follows from its operations."""
+    made = studied.module.maker_of(value)
+    if made is None or not made.result_types or not made.result_types[0].shape:
+        return inf
+    if made.opcode == "broadcast" and made.operand_types[0].shape[-1:] == (1,):
+        return inf
+    if made.opcode in LOADS:
+        cost = studied.global_cost(made.first_line)
+        each = cost.access.each if cost is not None and cost.access is not None else None
+        return each.bytes[0] / each.distinct_bytes[1] if each is not None and each.distinct_bytes[1] else 1.0
+    if made.name == "arith.constant":
+        return inf
+    if depth > _MOST_DEEP or not made.operands:
+        return 1.0
+    return min(_same_in_a_row(studied, one, depth + 1) for one in made.operands)
+
+
 def _scalar(studied: Studied) -> Iterator[Finding]:
-    """Loops that load one element in each iteration and combine them: every lane of a CTA does the same."""
+    """Loops over single elements, whose iterations can have any order: every lane of a CTA does the same.
+
+    Of nested ones the innermost: what a loop within it carries along may have an order of its own.
+    """
     module, warps = studied.module, studied.capture.launch.option("num_warps", 4)
-    for loop, _ in studied.operations.values():
+    found: set[int] = set()
+    for loop in sorted((one for one, _ in studied.operations.values()), key=lambda one: -one.first_line):
         inside = [one for one in loop.walk() if one is not loop]
         loads = [one for one in inside if one.opcode in LOADS]
-        if loop.name != "scf.for" or not loads or any(one.kind == "loop" or _is_tile(one) for one in inside):
+        if loop.name != "scf.for" or not loads or any(one.first_line in found or _is_tile(one) for one in inside):
             continue
         made = {value: one for one in inside for value in one.results}
         pointers = [value for one in inside if one.opcode in ACCESSES and (value := one.operand("ptr")) is not None]
@@ -74,8 +150,10 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
             continue
         if not _is_sum(module, loop):
             continue
+        found.add(loop.first_line)
         lanes = _LANES * (warps if isinstance(warps, int) else 1)
         names = [f"line {one.first_line}" for one in loads[:2]]
+        after = ", and one reduction after the loop" if loop.results else ""
         finding = studied.finding(
             "IRS206",
             loads[0].first_line,
@@ -86,7 +164,7 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
                 studied.in_ir(f"its loads are of scalars: {', '.join(names)}", loop.first_line),
                 Cause(f"a CTA has {lanes} lanes", "launch", "the options of the launch"),
             ],
-            [Suggestion("load tl.arange elements in each iteration, and reduce once after the loop")],
+            [Suggestion(f"tl.arange elements in each iteration{after}")],
             factor=float(lanes),
         )
         yield replace(finding, lines=tuple(one.first_line for one in loop.walk()))

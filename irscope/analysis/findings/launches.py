@@ -254,7 +254,7 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
     waits = [(why, part) for why, part in prediction.waits if why != "execution"]
     why, part = waits[0] if waits else (prediction.bound, 0.0)
     lines = [one for one in prediction.lines if one.line][:2]
-    places = tuple((one.file, one.line) for one in lines[:1])
+    places = tuple((one.file, one.line) for one in lines[:1] if prediction.bound not in _OF_GRID)
     causes = [_model(f"warps spend {share:.0%} of their time on: {name}") for name, share in waits[:3]]
     causes += [_model(f"{name} is busy for {share:.0%} of the time") for name, share in prediction.busy[:2]]
     bound = why if why in _WAITS and part >= _MOSTLY else prediction.bound
@@ -309,6 +309,8 @@ SATURATED = 0.9
 """The part of the time that a unit is busy at its limit."""
 _OVERHEAD = ("CTA start", "atomics")
 """Units whose work is none of the kernel's own."""
+_OF_GRID = ("last wave", "too few CTAs", "CTAs of unequal length", "CTA start")
+"""Bounds that no line of the kernel has."""
 _IN_TURN = ("tensor cores", "special functions", "integer and logic", "FMA")
 """Units that dots of one iteration, and what is between them, keep busy one after another."""
 _WAITS = ("atomics", "spills")
@@ -333,7 +335,7 @@ _BOUNDS = {
     "memory pipe": ("bound by the memory pipe: shuffles and accesses", "fewer reductions, wider accesses"),
     "float64": ("bound by the float64 units", "float32"),
     "too few CTAs": ("too few CTAs for the GPU", "smaller tiles, or split the longest loop over more CTAs"),
-    "last wave": ("the last wave of CTAs leaves multiprocessors idle", "a persistent kernel, or other tiles"),
+    "last wave": ("the last wave of CTAs leaves multiprocessors idle or half empty", "a persistent kernel"),
     "CTAs of unequal length": (
         "CTAs of unequal length: the longest ones end last", "start the longest CTAs first, or take work from a counter"
     ),

@@ -46,6 +46,7 @@ KINDS = {
         _FindingKind("IRS103", "wasted-sectors", 2),
         _FindingKind("IRS104", "repeated-loads", 2),
         _FindingKind("IRS105", "masked-lanes", 3),
+        _FindingKind("IRS106", "discarded-loads", 2),
         _FindingKind("IRS201", "loop-not-pipelined", 2),
         _FindingKind("IRS202", "fewer-stages", 2),
         _FindingKind("IRS203", "exposed-loads", 2),

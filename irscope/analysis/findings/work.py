@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _LEAST_REPEATS = 1.5
 _LEAST_SHARE = 0.1
 """Of the bytes that a CTA reads."""
+_OF_REPEATS = 0.75
+"""The part of the repeats of a load that its lanes make, if they do."""
 _MOST_PROGRAMS, _MOST_ITERATIONS = 8, 16
 """Those of a launch, and of a loop, that are looked at."""
 _LEAST_MASKED = 0.15
@@ -91,15 +93,24 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
                     "evaluated",
                 )
             ],
-            [Suggestion(_once(len(places)))],
+            [Suggestion(_once(len(places), repeats_within(studied, heaviest, times)))],
             factor=times,
         )
         yield replace(finding, lines=tuple(lines))
 
 
-def _once(places: int) -> str:
+def repeats_within(studied: Studied, line: int, times: float) -> bool:
+    """Whether the lanes of one load ask for a byte several times, and not its next execution for it again."""
+    cost = studied.global_cost(line)
+    each = cost.access.each if cost is not None and cost.access is not None else None
+    return each is not None and each.bytes[1] >= _OF_REPEATS * times * max(each.distinct_bytes[1], 1)
+
+
+def _once(places: int, is_within: bool) -> str:
     if places > 1:
         return "load it once and keep it in registers (a larger tile), or fuse the passes (an online algorithm)"
+    if not is_within:
+        return "load it before the loop whose iterations read it again, and keep it; or larger tiles"
     return "load each element once, and give its parts to the lanes from registers (broadcast, reshape, tl.join)"
 
 

@@ -21,7 +21,7 @@ from irscope.render.layout.timeline import headline, owner_text, place_text, siz
 from irscope.render.movie.tiles import draw_tile, tile_svg
 from irscope.render.poster.facts import WORST, Facts
 from irscope.render.roofline import floor_line
-from irscope.render.text.findings import told_of
+from irscope.render.text.findings import grouped, told_of
 from irscope.render.text.tables import duration_text, percent
 
 _ACCESS = 32.0
@@ -304,12 +304,12 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
     y = area.top
     if failure:
         y = canvas.paragraph(area, failure, look="bad", lines=5)
-    shown = findings[: min(WORST, int((area.bottom - y) // _FINDING))]
+    shown = [*grouped(findings)][: min(WORST, int((area.bottom - y) // _FINDING))]
     if not shown and not failure:
         _say(canvas, area, "No findings.")
         return
     height = min((area.bottom - y) / max(len(shown), 1), 60.0)
-    for finding in shown:
+    for finding, *others in shown:
         look = "bad" if finding.kind.rank < _BAD_BELOW else "warn"
         canvas.rect(Rect(area.left, y + 1, 4, 42), look, radius=2)
         used = canvas.text(
@@ -317,7 +317,8 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         )
         place = line_text(finding.place)
         if place:
-            canvas.text(area.right, y + 12, _line_of(place), look="m", size=LEAST, anchor="end",
+            more = f" and {len(others)} more" if others else ""
+            canvas.text(area.right, y + 12, _line_of(place) + more, look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
         canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=2)
         y += height

@@ -14,7 +14,7 @@ from irscope.analysis.findings.edits import patch_of
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, Suggestion
 from irscope.model.capture import Capture
 from irscope.model.plain import picked
-from irscope.render.text.tables import duration_text
+from irscope.render.text.tables import duration_text, least_text
 
 if TYPE_CHECKING:
     # It imports NumPy, which a summary does not need.
@@ -28,7 +28,7 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
     """Each finding with its causes, the evidence of each, and what mends it; equal ones once, with all their lines."""
-    return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in _grouped(findings))
+    return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in grouped(findings))
 
 
 _LEAST_WIDTH = 60
@@ -46,7 +46,7 @@ def render_explanation(
     width = max(width or 100, _LEAST_WIDTH)
     head, *lines = _summary(capture, time)
     rows = [f"{bold}{head}{plain}", *lines]
-    groups = [group for group in _grouped(findings) if every or not group[0].is_small]
+    groups = [group for group in grouped(findings) if every or not group[0].is_small]
     for number, group in enumerate(groups, 1):
         rows += _short(number, group, width, bold, plain)
     smaller = len(findings) - sum(map(len, groups))
@@ -66,7 +66,8 @@ def _summary(capture: Capture, time: Timed) -> list[str]:
         return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}"]
     low, high = (duration_text(one) for one in prediction.interval)
     about = "about " if time.least_seconds != time.floor_seconds else ""
-    floor = f"   minimum {about}{duration_text(time.least_seconds)}" if time.least_seconds else ""
+    least = time.least_seconds
+    floor = f"   minimum {about}{least_text(least, prediction.launch_seconds)}" if least else ""
     rows = [
         f"{capture.name}  {capture.target}, {prediction.part}{which}   predicted {duration_text(prediction.seconds)} "
         f"({low} to {high}){floor}   limited by {prediction.bound}"
@@ -100,7 +101,7 @@ def _best_fix_text(finding: Finding) -> str | None:
     return f"not tried: {untried.text}" if untried is not None else None
 
 
-def _grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
+def grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
     """Findings that say the same of several operations, names and lines of the IR aside, each group at its first."""
     groups: dict[object, list[Finding]] = {}
     for one in findings:

@@ -287,6 +287,13 @@ def duration_text(seconds: float) -> str:
     return scaled(seconds, _TIMES)
 
 
+def least_text(seconds: float, launch_seconds: float) -> str:
+    """The minimum time of a launch's work; where an empty launch takes longer, that says enough."""
+    if seconds < launch_seconds:
+        return f"less than an empty launch takes, {duration_text(launch_seconds)}"
+    return duration_text(seconds)
+
+
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 

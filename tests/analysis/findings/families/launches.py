@@ -38,6 +38,60 @@ def summed(x, y, n, INSIDE: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def merged(x, y, n, rows, ONE: tl.constexpr, BLOCK: tl.constexpr):
+    """Some rows become one, in their order: element by element, or tile by tile."""
+    c = 0 if ONE else tl.arange(0, BLOCK)
+    for i in range(0, n, 1 if ONE else BLOCK):
+        total = 0.0 if ONE else tl.zeros((BLOCK,), tl.float32)
+        for row in range(rows):
+            v = tl.load(x + (tl.program_id(0) * rows + row) * n + i + c)  # here: IRS206
+            total = total * 0.5 + tl.exp(v)
+        tl.store(y + tl.program_id(0) * n + i + c, total)
+
+
+@triton.jit
+def chosen(which, a, b, y, BOTH: tl.constexpr, BLOCK: tl.constexpr):
+    """One tensor or the other, for 4,096 elements at a time: both are loaded, or the one that is needed."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    first = tl.load(which + at // 4096) > 0
+    if BOTH:
+        value = tl.where(first, tl.load(a + at), tl.load(b + at))  # here: IRS106
+    else:
+        value = tl.load(a + at, first, 0.0) + tl.load(b + at, ~first, 0.0)
+    tl.store(y + at, value)
+
+
+@triton.jit
+def alternating(a, b, y, BOTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Even elements of one tensor, odd ones of the other: each sector of both is needed."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.where(at % 2 == 0, tl.load(a + at), tl.load(b + at)))
+
+
+@triton.jit
+def switched(x, y, way, BLOCK: tl.constexpr):
+    """One of six ways, to which an indirect branch goes: the fourth is in float64."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    if way == 0:
+        v = tl.exp(v)
+    elif way == 1:
+        v = tl.sqrt(v) + 1
+    elif way == 2:
+        v = tl.log(v)
+    elif way == 3:
+        wide = v.to(tl.float64)  # here: IRS604
+        for _ in range(64):
+            wide = wide * wide + 0.5
+        v = wide.to(tl.float32)
+    elif way == 4:
+        v = v * v + 3
+    elif way == 5:
+        v = tl.abs(v) - 1
+    tl.store(y + at, v)
+
+
+@triton.jit
 def added(x, y, ATOMIC: tl.constexpr, BLOCK: tl.constexpr):
     """All programs add to the same addresses, or each stores its own."""
     c = tl.arange(0, BLOCK)
@@ -74,6 +128,20 @@ def product(a, b, c, n, WIDE: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr)
             right = right.to(tl.float32)
         total = tl.dot(left, right, total)  # here: IRS304, IRS305
     tl.store(c + rows[:, None] * n + columns[None, :], total)
+
+
+@triton.jit
+def weighted(a, b, c, n, WIDE: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
+    """One operand is computed in float32: the other is widened to it, or it is rounded to the other's type."""
+    rows, columns, k = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((M, TILE), tl.float32)
+    for i in range(0, n, TILE):
+        weights = tl.exp(tl.load(a + rows[:, None] * n + (i + k)[None, :]).to(tl.float32))
+        right = tl.load(b + (i + k)[:, None] * TILE + columns[None, :])
+        if WIDE:
+            right = right.to(tl.float32)
+        total += tl.dot(weights.to(right.dtype), right)  # here: IRS305
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
 
 
 @triton.jit
@@ -241,6 +309,19 @@ def _dots(grid: tuple[int, int, int], warps: int = 4, **constants: object) -> Va
     return _of("product", _DOT, grid, _N, warps, **constants)
 
 
+def _chosen(kernel: str, **constants: object) -> Variant:
+    signature = f"*i32:16, *fp32:16, {_WORDS}" if kernel == "chosen" else f"*fp32:16, {_WORDS}"
+    return _of(kernel, signature, (16384, 1, 1), (), 4, BLOCK=1024, **constants)
+
+
+def _switched(way: int) -> Variant:
+    return _of("switched", f"{_WORDS}, i32", (16384, 1, 1), (("way", way),), 4, BLOCK=1024)
+
+
+def _merged(**constants: object) -> Variant:
+    return _of("merged", f"{_ROWS}, i32", (512, 1, 1), (("n", 4096), ("rows", 9)), 4, **constants)
+
+
 def _bounded(form: int, shift: int = 0) -> Variant:
     halves = "*fp16:16, *fp16:16, i32:16"
     return _of("bounded", halves, (16384, 1, 1), (("n", 1 << 24),), 4, FORM=form, SHIFT=shift, BLOCK=1024)
@@ -276,6 +357,9 @@ STRUCTURAL = (
          "num_warps is 2", _HOPPER, helps="num_warps=4"),
     Case("IRS305", _dots((64, 64, 1), WIDE=True, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
          "widened from f16", ("cuda:80", "cuda:90")),
+    Case("IRS305", _of("weighted", _DOT, (132, 1, 1), _N, 4, WIDE=True, M=128, TILE=64),
+         _of("weighted", _DOT, (132, 1, 1), _N, 4, WIDE=False, M=128, TILE=64), "is computed in f32",
+         ("cuda:80", "cuda:90")),
     Case("IRS309", _scaled(True), _scaled(False), "are loaded, and changed in registers", ("cuda:100",)),
     Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
     Case("IRS101", _bounded(1), _bounded(0), "compares by <=", ("cuda:80", "cuda:90"), helps="< in place of <="),
@@ -311,6 +395,10 @@ COSTS = (
          "51% of the 2,048 elements"),
     Case("IRS206", _long("scalar", 16384, ONE=True, BLOCK=1024), _long("scalar", 16384, ONE=False, BLOCK=1024),
          "its loads are of scalars"),
+    Case("IRS106", _chosen("chosen", BOTH=True), _chosen("chosen", BOTH=False), "is the same for 128 neighbouring"),
+    Case("IRS106", _chosen("chosen", BOTH=True), _chosen("alternating", BOTH=True), "is the same for"),
+    Case("IRS604", _switched(3), _switched(2), "float64"),
+    Case("IRS206", _merged(ONE=True, BLOCK=1024), _merged(ONE=False, BLOCK=1024), "its loads are of scalars"),
     Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
