@@ -229,6 +229,20 @@ def test_one_capture_of_several_is_to_be_named(irscope: Run, kernels: Path, comm
         )
 
 
+@pytest.mark.triton
+def test_last_names_what_record_listed(irscope: Run, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(TWO_KERNELS)
+    other.write_text(TWO_KERNELS.replace("def ones", "def threes").replace("ones[", "threes["))
+    both = ("-t", "cuda:80", "-t", "cuda:90")
+    for words, count in (((one, other), 4), ((one, "--launch", 2), 1), ((one, "--launch", 1, *both), 2)):
+        code, out, _ = irscope("record", *words, "--json")
+        assert code == 0
+        listed = [row["id"] for row in json.loads(out)]
+        assert len(listed) == count
+        assert [row.facts.id for row in CaptureStore().last_recording()] == listed
+
+
 def test_one_capture_is_chosen(irscope: Run, kernels: Path, tmp_path: Path) -> None:
     one, other = (load(path) for path in MATMULS)
     code, out, _ = irscope("layout", f"{kernels}::{one.id[:6]}", "--json")
