@@ -197,7 +197,7 @@ def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
     held = occupancy_of(stated)
     notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
-        stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
+        stated, clock, stated.launch.grid, held.ctas_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,
     )  # fmt: skip
 

@@ -117,8 +117,8 @@ _PARTS: Mapping[Part, str] = {
     "before": "before the partitions begin",
     "begin": "in the partitions, before their loops",
     "loop": "one iteration of the loops",
-    "end": "in the partitions, behind their loops",
-    "behind": "behind the partitions",
+    "end": "in the partitions, after their loops",
+    "after": "after the partitions",
 }
 _LOOKS = (0, 1, 2, 6, 4, 5, 7, 3)
 """Colours of lanes, those whose lines are seen best first."""
