@@ -368,7 +368,9 @@ def _phases(flight: InFlight) -> dict[int, str]:
     begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.iteration != BEFORE]
     ahead = {_key_of(step) for step in flight.steps if step.iteration == BEFORE} & {_key_of(step) for step in begun}
     last = max((step.iteration for step in begun), default=iterations[-1])
-    before, inside, behind = ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "after it")
+    before, inside, behind = ("before it", _NOTHING_AHEAD, "after it")
+    if ahead:
+        before, inside, behind = "prologue", "steady state", "epilogue"
     found: dict[int, str] = {}
     for iteration in iterations:
         own = [step for step in begun if step.iteration == iteration]
@@ -489,7 +491,7 @@ def title_of(flight: InFlight) -> tuple[str, str]:
         else "trip count not known"
     )
     if flight.iterations is None and flight.launch_iterations is not None:
-        iterations = f"drawn for many iterations, this launch has {_times(flight.launch_iterations)}"
+        iterations = f"drawn for many iterations; the launch has {flight.launch_iterations}"
     nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
     return "The loop, iteration by iteration", " · ".join(

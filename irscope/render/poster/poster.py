@@ -135,8 +135,7 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
     has_accesses = bool(facts.accesses) and rows_of(left - 24) > 0
     if has_accesses:
         canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
-        draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
-        y += 32 + 32 * len(facts.accesses)
+        y = 12 + draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
     drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
     draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
     return has_accesses
@@ -177,7 +176,7 @@ def _side(canvas: Canvas, facts: Facts) -> None:
     if roofline is not None and roofline.floor_s is not None:
         rest = below
         if found:
-            upper = Rect(below.left, top, below.width, 96)
+            upper = Rect(below.left, top, below.width, 110)
             room = canvas.panel(upper, "Worst finding")
             draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
             rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
