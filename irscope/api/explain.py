@@ -145,7 +145,7 @@ class Explainer:
             logs.append(find_assembler_log(capture, run))
         differing = tuple(stage for log in logs for stage in log.differing)
         if differing:
-            self.tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(differing)}.")
+            self.tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(differing)}.")
         return CompilerLog(tuple(item for log in logs for item in log.passes), differing)
 
 

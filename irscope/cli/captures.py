@@ -109,9 +109,9 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
     chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
     missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
     if not chosen:
-        raise UsageError(f"--launch {number}: there are {max(missing.values())}.")
+        raise UsageError(f"--launch {number}: the last launch is number {max(missing.values())}.")
     for target, count in missing.items():
-        say(f"--launch {number}: there are {count} on {target}.")
+        say(f"--launch {number}: the last launch on {target} is number {count}.")
         note_incomplete(target)
     return StoredCaptures(chosen)
 

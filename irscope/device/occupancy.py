@@ -262,7 +262,7 @@ class _Excess:
     def __str__(self) -> str:
         return (
             f"{self.resource}: {self.needed} {self.unit} needed, {self.limit} available on {self.target}: "
-            f"{self.needed - self.limit} too many"
+            f"limit exceeded by {self.needed - self.limit}"
         )
 
 

@@ -202,7 +202,7 @@ def test_what_fits_is_what_has_an_occupancy() -> None:
 
 def test_tensor_memory_and_clusters() -> None:
     (excess,) = excesses_of(compiled("cuda:100", tensor_memory_columns=1024))
-    assert str(excess) == "tensor memory: 1024 columns per CTA needed, 512 available on cuda:100: 512 too many"
+    assert str(excess) == "tensor memory: 1024 columns per CTA needed, 512 available on cuda:100: limit exceeded by 512"
     assert excesses_of(compiled("cuda:90", ctas=16)) == ()
     (excess,) = excesses_of(compiled("cuda:90", ctas=32))
     assert (excess.resource, excess.needed, excess.limit) == ("cluster", 32, 16)

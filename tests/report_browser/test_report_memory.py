@@ -332,5 +332,5 @@ def test_captures_with_less_say_what_they_have_not(open_report: Open, name: str)
         assert "No operation of the TTGIR accesses global memory." in text
         assert "record it again, with --snapshots triton" in text
     if name == "too large":
-        assert "18624 too many" in text
+        assert "limit exceeded by 18624" in text
         assert page.locator("svg.mem [data-buffer]").count() == 3

@@ -1,4 +1,4 @@
-"""Why one compile of a kernel is slower than another: the terms of both predictions that differ, and where they do."""
+"""Why one compile of a kernel is slower than another: the terms of both predictions that differ, and the lines."""
 
 from __future__ import annotations
 

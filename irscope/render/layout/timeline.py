@@ -25,10 +25,10 @@ def memory_text(
 
 
 def headline(allocation: AllocatedMemory) -> str:
-    """`98304 of 232448 bytes of shared memory`, and by how much that is too many."""
+    """`98304 of 232448 bytes of shared memory`, and by how much that exceeds the limit."""
     total, limit = allocation.total, allocation.limit
     text = f"{total}{f' of {limit}' if limit is not None else ''} {allocation.unit} of {allocation.space} memory"
-    return f"{text}: {total - limit} too many" if limit is not None and total > limit else text
+    return f"{text}: limit exceeded by {total - limit}" if limit is not None and total > limit else text
 
 
 def peak_line(allocation: AllocatedMemory) -> str:

@@ -74,7 +74,7 @@ def _summary(capture: Capture, time: Timed) -> list[str]:
     if time.model is None:
         rows += [f"    {one}" for one in prediction.notes[:1]]
     shares = [f"{basename(one.file)}:{one.line} {one.share:.0%}" for one in prediction.lines if one.line][:3]
-    return [*rows, f"    most of it: {', '.join(shares)}"] if shares else rows
+    return [*rows, f"    most of the time: {', '.join(shares)}"] if shares else rows
 
 
 def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: str) -> Iterator[str]:
