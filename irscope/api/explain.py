@@ -160,10 +160,10 @@ def _timed(capture: Capture) -> Timed:
     found = timed(capture)
     if found.prediction is not None or capture.failure is not None:
         return found
-    from irscope.api.timing import predict, with_floor
+    from irscope.api.timing import time, with_floor
 
     try:
-        prediction = predict(capture)
+        prediction = time(capture)
         return Timed(prediction, with_floor(capture, prediction)[1])
     except IrscopeError:
         return found

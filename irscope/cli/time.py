@@ -64,7 +64,8 @@ def time(
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")
         return _roofline(captures_of(subject, record_options), part, to)
-    from irscope.api.timing import predict, read_grid, read_sizes, with_floor
+    from irscope.api.timing import read_grid, read_sizes, with_floor
+    from irscope.api.timing import time as predict
     from irscope.render.timing import measured_json, measured_text, prediction_json, prediction_text
 
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None

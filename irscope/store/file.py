@@ -267,7 +267,11 @@ def is_worse(path: Path, capture: Capture) -> bool:
 
 
 def load(path: str | Path) -> Capture:
-    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError."""
+    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError.
+
+    >>> load("matmul-cuda-80.irscope").name
+    'matmul_grouped_kernel'
+    """
     path = Path(path)
     try:
         data = path.read_bytes()
