@@ -40,7 +40,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
-    ("", "", "irscope.api.timing", ("predict",)),
+    ("", "", "irscope.api.timing", ("time",)),
     ("", "", "irscope.api.better", ("verdict",)),
     ("", "", "irscope.analysis.better", ("BetterVerdict",)),
     ("", "", "irscope.timing.predict", ("Prediction", "Share", "WhatIf", "Model")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import inspect
 import json
 import os
@@ -119,19 +120,51 @@ def test_the_page_lists_every_type_that_a_function_returns() -> None:
     assert [one for one in types_reached() if f"### class `{one.__name__}" not in page] == []
 
 
-def test_each_function_of_a_notebook_runs_its_example_and_displays_its_result() -> None:
-    """The examples in the docstrings, with `capture` a matmul; every result is HTML that is escaped."""
-    import doctest
+HOMES = {
+    **dict.fromkeys(("diff", "layout", "check", "reproduce", "sweep", "report"), "irscope.api.notebook"),
+    **{"record_all": "irscope.api", "why": "irscope.api", "time": "irscope.api.timing", "load": "irscope.store.file"},
+}
+"""The ten functions of notebooks, with the modules of their docstrings; that of `record` is from `record_all`."""
 
+
+def run_example(name: str) -> None:
+    """Run the example in a function's docstring, with `capture` a matmul."""
+    functions = {name: getattr(import_module(home), name) for name, home in HOMES.items()}
+    globs = {**functions, "capture": load(MATMUL)}
+    (example,) = doctest.DocTestFinder(recurse=False).find(functions[name], name, globs=globs)
+    assert example.examples
+    for one in example.examples:
+        one.options.pop(doctest.SKIP, None)
+    assert doctest.DocTestRunner().run(example).failed == 0
+    assert getattr(irscope, name).__doc__ == functions[name].__doc__ or name == "layout"
+
+
+@pytest.mark.parametrize("name", [name for name in HOMES if name not in ("record_all", "sweep")])
+def test_the_example_of_a_function_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAYOUTS)
+    run_example(name)
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_the_example_of_a_recording_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(ROOT)
+    run_example("record_all")
+    assert irscope.record("examples/softmax.py", target="h100").name == "softmax_kernel"
+
+
+@pytest.mark.triton
+def test_the_example_of_a_sweep_runs() -> None:
+    pytest.importorskip("distributed")
+    run_example("sweep")
+
+
+def test_each_result_of_a_notebook_is_displayed() -> None:
+    """As HTML that is escaped."""
     from irscope.api import notebook
 
     capture = load(MATMUL)
-    functions = {name: getattr(notebook, name) for name in ("diff", "layout", "check", "reproduce", "sweep", "report")}
-    for name, function in functions.items():
-        (example,) = doctest.DocTestFinder().find(function, name, globs={**functions, "capture": capture})
-        assert example.examples, name
-        assert doctest.DocTestRunner().run(example).failed == 0, name
-        assert getattr(irscope, name).__doc__ == function.__doc__ or name == "layout"
     results = [
         capture,
         irscope.diff(capture, load(AMD)),
@@ -140,6 +173,8 @@ def test_each_function_of_a_notebook_runs_its_example_and_displays_its_result() 
         irscope.check(capture, max_registers=8),
         irscope.reproduce(capture),
         irscope.report([capture, load(AMD)], title="<b>"),
+        irscope.why(capture, tries=0),
+        irscope.time(capture, grid=(64, 1, 1)),
     ]
     for result in results:
         text = result._repr_html_()

@@ -68,6 +68,14 @@ def test_there_are_commands() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 20
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_no_blank_line_cuts_a_table(page: Path) -> None:
+    """What follows it would be rows without a head: text with bars."""
+    lines = ["", *page.read_text("utf-8").splitlines(), ""]
+    heads = [number for number, line in enumerate(lines) if line.startswith("|") and not lines[number - 1]]
+    assert [number for number in heads if not re.fullmatch(r"\|[-:| ]+\|", lines[number + 1])] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= 120
 

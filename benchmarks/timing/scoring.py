@@ -205,7 +205,7 @@ def _predict(part: str, costs: list[float]) -> Callable[[Path], Any]:
     def predict(path: Path) -> Any:
         capture = irscope.load(path)
         begin = time.process_time()
-        prediction = irscope.predict(capture, part=part)
+        prediction = irscope.time(capture, part=part)
         if capture.compile_us:
             costs.append((time.process_time() - begin) * 1e6 / capture.compile_us)
         return prediction

@@ -114,6 +114,9 @@ def record_all(
     Returns the captures, failed ones included, those of one target after those of another: a sequence that holds one
     of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
     nothing was compiled; if that is so for some of several targets, it warns.
+
+    >>> [capture.name for capture in record_all("examples/softmax.py", target="h100")][:1]    # doctest: +SKIP
+    ['softmax_kernel']
     """
     return recorded(dict(locals()))
 
@@ -307,13 +310,16 @@ def same_bits(capture: Capture, other: Capture, *, all_programs: bool = False) -
 
 
 def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:
-    """What is slow in a kernel, because of what, and what each suggestion gives that was compiled; the worst first.
+    """Find what is slow in a kernel: the causes, and the effect of each compiled suggestion; the worst first.
 
     Args:
         capture: a launch; its own source is compiled again, by the Triton that is here.
         tries: at most so many compiles try suggestions, None for all; `few` are those that `irscope why` tries.
 
-    What is not known, and why, is warned of.
+    Warns of what is unknown, with the reason.
+
+    >>> why(capture, tries=0).findings
+    ()
     """
     from irscope.analysis.findings.tries import Budget
     from irscope.api.explain import Explainer

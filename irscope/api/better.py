@@ -12,7 +12,7 @@ from typing import Any
 
 from irscope.analysis.better import BetterAnswer, BetterVerdict
 from irscope.analysis.findings.model import LEAST_SHARE
-from irscope.api.timing import predict, with_floor
+from irscope.api.timing import time, with_floor
 from irscope.device.measurement import Measurement
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.mlir.reader import parse_mlir
@@ -140,7 +140,7 @@ def _timed(before: Capture, after: Capture, meaning: MeaningVerdict, measured: M
     untimed = f"{before.target} and {after.target} are two targets" if before.target != after.target else ""
     for one in (before, after):
         try:
-            times.append(None if untimed else predict(one))
+            times.append(None if untimed else time(one))
         except IrscopeError as error:
             times.append(None)
             untimed = str(error)

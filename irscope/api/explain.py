@@ -145,7 +145,7 @@ class Explainer:
             logs.append(find_assembler_log(capture, run))
         differing = tuple(stage for log in logs for stage in log.differing)
         if differing:
-            self.tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(differing)}.")
+            self.tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(differing)}.")
         return CompilerLog(tuple(item for log in logs for item in log.passes), differing)
 
 
@@ -160,10 +160,10 @@ def _timed(capture: Capture) -> Timed:
     found = timed(capture)
     if found.prediction is not None or capture.failure is not None:
         return found
-    from irscope.api.timing import predict, with_floor
+    from irscope.api.timing import time, with_floor
 
     try:
-        prediction = predict(capture)
+        prediction = time(capture)
         return Timed(prediction, with_floor(capture, prediction)[1])
     except IrscopeError:
         return found

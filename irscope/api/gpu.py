@@ -80,12 +80,12 @@ def fixes_timed(
 
 
 def _helped(finding: Finding) -> list[tuple[FixChange, ...]]:
-    return [one.changes for one in finding.suggestions if one.proof is not None and one.proof.helps]
+    return [one.changes for one in finding.suggestions if one.proof is not None and one.proof.is_better]
 
 
 def _with_times(finding: Finding, answer_of: Callable[[tuple[FixChange, ...]], Proof | None]) -> Finding:
     def told(one: Suggestion) -> Suggestion:
-        answer = answer_of(one.changes) if one.proof is not None and one.proof.helps else None
+        answer = answer_of(one.changes) if one.proof is not None and one.proof.is_better else None
         if answer is None or one.proof is None:
             return one
         measured = replace(one.proof, agreement=answer.agreement, ratio=answer.ratio, untimed=answer.untimed)

@@ -276,7 +276,7 @@ def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell
         return EditPlace(capture, record=record, tell=tell)
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
-            raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
+            raise UsageError(f"--at {at}: no compile can resume from it. Give a pass, a stage before it, or {PYTHON}.")
         return EditPlace(capture, stage=at, record=record, tell=tell)
     snapshot = one_pass(capture, at, tell)
     if snapshot.group == "llvm" or not snapshot.argument:

@@ -20,6 +20,7 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import warned, with_layouts, with_sass
+from irscope.render.text.tables import preformatted
 from irscope.store.baseline import load_ceilings
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
@@ -81,7 +82,13 @@ def with_launch(
     return replace(capture, launch=replace(launch, grid=grid or launch.grid, record=record))
 
 
-def predict(
+def _prediction_html(prediction: Prediction) -> str:
+    from irscope.render.timing import prediction_text
+
+    return preformatted(prediction_text(prediction))
+
+
+def time(
     capture: Capture,
     *,
     part: str | None = None,
@@ -93,20 +100,24 @@ def predict(
     """Predict the time of a launch.
 
     On CUDA the SASS of a CTA is walked and one multiprocessor simulated. Where there is no SASS (AMD, no nvdisasm), or
-    it jumps to where nothing tells, the prediction comes from the bytes and the arithmetic of the TTGIR, with a wider
+    it jumps to an unknown target, the prediction comes from the bytes and the arithmetic of the TTGIR, with a wider
     interval.
 
     Args:
         capture: a launch.
         part: `h100`, `h200`, …; None for the GPU that `doctor --gpu` measured, or the first of the target.
-        sizes: values of integer arguments, where the launch does not tell them, or instead of its own.
+        sizes: values of integer arguments that the launch lacks, or in place of its own.
         grid: CTAs, likewise.
-        what_if: whether to answer what perfect coalescing, no bank conflicts and twice the warps would bring.
-        must_fit: whether a size is refused that a launch would compile anew for, as it is no multiple of 16.
+        what_if: whether to predict the launch with perfect coalescing, no bank conflicts, twice the warps.
+        must_fit: whether to refuse a size that needs another compile, since it is not divisible by 16.
 
-    Returns its seconds, the interval, what bounds it and the share of each line.
+    >>> time(capture, grid=(64, 1, 1)).bound
+    'launch overhead'
+
+    Returns its seconds, the interval, the bound and the share of each line.
     Raises UsageError where a size or the grid is not known, or no constants of the part are.
     """
+    Prediction._repr_html_ = _prediction_html  # pyright: ignore
     if capture.failure is not None:
         raise UsageError(f"{capture.name} did not compile: there is nothing to time.")
     if sizes or grid:
@@ -197,7 +208,7 @@ def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
     held = occupancy_of(stated)
     notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
-        stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
+        stated, clock, stated.launch.grid, held.ctas_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,
     )  # fmt: skip
 
@@ -208,7 +219,7 @@ def predicted_for(capture: Capture, device: str) -> Prediction | None:
     if peaks is None or peaks.part not in CLOCKS or capture.target.backend != "cuda":
         return None
     try:
-        return predict(capture, part=peaks.part)
+        return time(capture, part=peaks.part)
     except IrscopeError:
         return None
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from irscope.api.timing import predict
+from irscope.api.timing import time
 from irscope.device.measurement import Timing, timing_of
 from irscope.device.occupancy import excesses_of
 from irscope.errors import IrscopeError, RecordingError, UsageError
@@ -249,4 +249,4 @@ def _predicted(
         x, y, z = (*evaluated(grid, names, "--grid"), 1, 1)[:3]
         shape = (x, y, z)
     sizes = {name: names[name] for name in point}
-    return predict(capture, part=part, sizes=sizes, grid=shape, must_fit=False)
+    return time(capture, part=part, sizes=sizes, grid=shape, must_fit=False)

@@ -121,7 +121,7 @@ class _Options:
 
 
 def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
-    """Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.
+    """Switch passes off: each in turn, tabulated; or, with --check, until the pass that decides a check is found.
 
     The table shows what fails, what differs, the resources used, and whether the result is the same: the CPU
     executes the TTGIR, or for a script the GPU if there is one, which also gives the time (--virtual only compiles).

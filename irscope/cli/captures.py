@@ -55,6 +55,8 @@ def captures_of(
                 captures = StoredCaptures.of(
                     again for one in captures for again in _compiled_for_each(one, record_options, keep)
                 )
+        if record_options.launch is not None:
+            captures = nth_launch(captures, record_options)
     else:
         captures = _recorded(file, kernel, record_options, collection, becomes_last)
     if kernel and not is_capture(file):
@@ -62,8 +64,6 @@ def captures_of(
         captures = StoredCaptures(one for one in captures.files if one.facts.name == kernel)
         if not captures:
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
-    if record_options.launch is not None:
-        captures = nth_launch(captures, record_options)
     for one in captures.files if record_options.disassemble else ():
         if "cubin" in one.facts.stages and "sass" not in one.facts.stages and (capture := readable(one)) is not None:
             full = with_sass(capture, one, tell=say)
@@ -109,9 +109,9 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
     chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
     missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
     if not chosen:
-        raise UsageError(f"--launch {number}: there are {max(missing.values())}.")
+        raise UsageError(f"--launch {number}: the last launch is number {max(missing.values())}.")
     for target, count in missing.items():
-        say(f"--launch {number}: there are {count} on {target}.")
+        say(f"--launch {number}: the last launch on {target} is number {count}.")
         note_incomplete(target)
     return StoredCaptures(chosen)
 
@@ -147,13 +147,15 @@ def _recorded_by(
         recording = run_request(request, keep)
         stored = keep.adopted(recording.stored)
         captures = StoredCaptures((*stored.files, *recording.captures.files))
-        keep.put_in_order(captures)
         tell_end(name, recording, request.config, verbose=request.verbose)
         if not captures:
             raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
         if stored:
             say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
         check_plan(request.plan, captures)
+        if record_options.launch is not None:
+            captures = nth_launch(captures, record_options)
+        keep.put_in_order(captures)
     if folder := os.environ.get("TORCH_TRACE"):
         _add_to_traces(Path(folder), began_ns, captures)
     return captures

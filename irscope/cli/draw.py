@@ -83,7 +83,7 @@ def draw(
     and loops of llir, ptx, sass or amdgcn. passes: the pipeline, with the passes that changed the IR marked. warps: the
     partitions of a warp-specialised kernel, with the buffers and barriers between them. loop: what a
     program does in each iteration of its loop, and what is in flight. poster: a kernel at a glance. movie: the passes
-    that changed a kernel, as an SVG or a GIF that moves. roofline: a launch against the peaks of its target.
+    that changed a kernel, as an animated SVG or GIF. roofline: a launch against the peaks of its target.
 
     -o FILE draws the first launch, -o DIR/ each, -o FILE.html the report's page where it shows the same. --json prints
     what is drawn.
@@ -98,7 +98,7 @@ def draw(
             control-flow: 0 to 4.
         --max-nodes (2..5000): Fold more above this many nodes.
         --seconds S (0.1..60.0): Of movie: how long a pass is shown.
-        --frame (0..): Of movie: this frame alone, as a still picture.
+        --frame (0..): Of movie: this frame alone, as one picture.
         form = --format, -f FORMAT: svg, png, pdf, gv, gif or html, as far as the kind has it. Default: the suffix of
             -o; else svg, or gv of what Graphviz draws.
         --theme light|dark|print: Of a picture. Default: the reader's; a PNG or a poster is light.

@@ -70,7 +70,7 @@ def edit(
         --trust: Run the Python text of a capture that was not recorded here.
         --stage, -s STAGE: Diff these stages. Default: the first that differs.
         --stat: Only the tables.
-        --result: Run both on the CPU, and compare what they leave.
+        --result: Run both on the CPU, and compare the memory after them.
         --at PASS|STAGE: The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)

@@ -267,7 +267,7 @@ def _effect(one: Suggestion) -> str:
     """What compiling a suggestion gave: ` (compiled: 16 → 128 bits)`."""
     if one.proof is None:
         return ""
-    if not one.proof.helps:
+    if not one.proof.is_better:
         return f" (compiled: {one.proof.failure or 'not better'})"
     return f" (compiled: {', '.join(one.proof.effects)})"
 
@@ -513,7 +513,7 @@ def _fixing(uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Launch], t
             if (finding.code, line - 1) != (diagnostic.code, diagnostic.range.start.line):
                 continue
             for one in finding.suggestions:
-                if one.proof is None or not one.proof.helps:
+                if one.proof is None or not one.proof.is_better:
                     continue
                 changes = one.changes
                 if edits := source_edits(text, own.kernel.name, changes, own):

@@ -48,7 +48,7 @@ def passes(
         --log: Show the compiler's own log, with its reasons; compiles again to get it.
         operation = --op NAME: The passes that created and removed each convert_layout (or another operation).
         --line (1..): With --op: only those of this line of the Python.
-        --value %V: Follow this value back to the pass that made it, and on to its end.
+        --value %V: Trace this value back to the pass that created it, and on to the pass that removed it.
         --at PASS[#N]: Look after this pass. Default: at the end of TTGIR, or of --stage.
         show_time = --time: Instead: where the compile's time went, by another compile; -o also takes .svg, .trace.json.
         show_diff = --diff: With --op and --value: also the change around each.

@@ -43,7 +43,7 @@ def profile(
     """Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.
 
     The script runs under Nsight Compute up to one launch, its first or the one that --launch chooses; a capture shows
-    the profile that it holds. What irscope computed stands next to what was counted. The profile is kept in the
+    the profile that it holds. irscope's predictions stand next to the counters. The profile is kept in the
     capture, whose report shows it too.
 
     Options:

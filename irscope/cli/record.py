@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,8 +78,19 @@ def record(
     for one in programs:
         files += captures_of(one, record_options).files
     captures = StoredCaptures(files)
+    if len(programs) > 1:
+        _become_last(captures)
     code = show_captures(captures, View(), to)
     return tell_failures(captures) or code or int(not _is_kept(captures))
+
+
+def _become_last(captures: StoredCaptures) -> None:
+    """Make the captures of several programs one recording: each program's own ended with it."""
+    store = CaptureStore()
+    paths = [file.path for file in captures.files if file.path is not None and file.path.parent == store.folder]
+    if paths:
+        with suppress(OSError):
+            store.complete([*dict.fromkeys(paths)])
 
 
 def _is_kept(captures: StoredCaptures) -> bool:

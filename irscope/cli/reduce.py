@@ -52,14 +52,14 @@ class _Wanted:
         --check CMD: This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the
             candidate's file: irscope show {capture} --stage ptx | grep -q wgmma
         --finding CODE: irscope why has this finding: IRS401, spills, …
-        --meaning PASS[#N]: This pass changes what the kernel means, as verify --passes says.
+        --meaning PASS[#N]: This pass changes the kernel's meaning, as verify --passes reports.
         versus = --vs KEY=VALUE: It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8,
             target=cuda:80 or triton=PYTHON; repeatable.
         --differs FIGURE: --vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx,
             amdgcn, instructions, registers, spills or shared.
         --result: With --vs: one side writes the launch's results, the other does not.
         --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; for a hang 2, or ten times the longest compile.
-        --fresh: Judge the candidates of an earlier call again.
+        --fresh: Test the candidates of an earlier call again.
     """
 
     check: str | None = None

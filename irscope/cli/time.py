@@ -41,8 +41,8 @@ def time(
     Nothing is run. -o FILE.svg draws the lines and one CTA's timeline, -o FILE.trace.json writes it for Perfetto.
 
     Options:
-        --size NAME=N: As if launched with this integer argument; repeatable.
-        --grid X[,Y[,Z]]: As if launched with so many CTAs.
+        --size NAME=N: Predict for another integer argument of the launch; repeatable.
+        --grid X[,Y[,Z]]: Predict for a grid of so many CTAs.
         --roofline: Instead: what the launch computes and moves, and its minimum time at the part's peaks.
         --calibrate: Instead: measure this GPU's timing constants, for all predictions from now on.
         --proton FILE: Next to what Proton measured of the same kernels and lines; with -o FILE.trace.json, in one
@@ -64,7 +64,8 @@ def time(
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")
         return _roofline(captures_of(subject, record_options), part, to)
-    from irscope.api.timing import predict, read_grid, read_sizes, with_floor
+    from irscope.api.timing import read_grid, read_sizes, with_floor
+    from irscope.api.timing import time as predict
     from irscope.render.timing import measured_json, measured_text, prediction_json, prediction_text
 
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None

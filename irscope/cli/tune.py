@@ -43,7 +43,7 @@ def tune(
         versus = --vs KEY=VALUE[,VALUE]: BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as
             num_warps=4,8; repeatable, every combination is compiled. Default: the configurations of its
             @triton.autotune.
-        --size NAME=N[,N]: M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs
+        --size NAME=N[,N]: M=1,16,4096: rank for each of these sizes; stride_am=K of another; repeatable. Needs
             --grid.
         --grid EXPRESSION: The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'.
         --top (1..): How many are printed as triton.Config.

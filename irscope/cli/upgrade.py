@@ -59,7 +59,7 @@ def upgrade(
             same Triton.
         --blame/--no-blame: Find the stage and the pass that a change comes from.
         every = --all: Also the variants in which nothing got worse or better.
-        --verify: Run the IR of both on the CPU, and compare what it means; docs/verify.md.
+        --verify: Run the IR of both on the CPU, and compare its meaning; docs/verify.md.
         --time: On a GPU: run each launch of a FILE with both, compare the results and the times.
         --rounds (6..): With --time: launches of each.
         --warm: With --time: do not flush the L2 cache before each launch.

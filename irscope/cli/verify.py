@@ -34,17 +34,17 @@ def verify(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Find accesses out of bounds, races, passes that change what a kernel means, and variants that differ; no GPU.
+    """Find accesses out of bounds, races, passes that change a kernel's meaning, and variants that differ; no GPU.
 
     The IR of each launch is executed on the CPU where a check needs values. The exit code is 1 for an error or a
     changed meaning. docs/verify.md has the codes, and what is not checked.
 
     Options:
-        other = [FILE|CAPTURE]: Another compile of the same launches, whose meaning is compared.
+        other = [FILE|CAPTURE]: Another compile of the same launches, to compare with.
         versus = --vs KEY=VALUE: Compare with a variant: plan=-pipeline (a pass off), target=hip:gfx942, num_warps=8,
             BLOCK_K=32, triton=PYTHON; repeatable.
-        --passes: Name the first pass of TTIR or TTGIR that changed what the kernel means.
-        --bits: With --vs or a second capture: whether both give the same bits, with sums in the same order.
+        --passes: Name the first pass of TTIR or TTGIR that changed the kernel's meaning.
+        --bits: With --vs or a second capture: whether both give the same bits: sums in the same order.
         --all-programs: Execute all programs of a launch, however many there are.
         --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
             some.

@@ -49,7 +49,7 @@ def why(
 ) -> int:
     """Report what is slow in a kernel: the line, the cause, and fixes that were compiled.
 
-    irscope why A B says why B is slower than A: the terms of both predictions that differ, and where they do. A comment
+    irscope why A B explains why B is slower than A: the terms of both predictions that differ, and the lines. A comment
     `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
 
     Options:
@@ -58,8 +58,8 @@ def why(
         operation = --op OP: Only those of these operations: load.
         --value %V: Only those of this value of the TTGIR.
         --ignore CODE[,CODE]: Not these kinds: IRS101, or narrow-load; repeatable.
-        --size NAME=N: As if launched with this integer argument; repeatable.
-        --grid X[,Y[,Z]]: As if launched with so many programs.
+        --size NAME=N: Predict for another integer argument of the launch; repeatable.
+        --grid X[,Y[,Z]]: Predict for a grid of so many programs.
         --tries 0|N|few|all: At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's
             log. Default: few (fixes of the worst three findings, options and tiles) for what was recorded here, else 0.
         --time: On a GPU: run each fix that is better, and report its effect.

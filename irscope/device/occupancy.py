@@ -39,10 +39,10 @@ class _CudaLimits:
     shared_bytes_per_block: int
     """The most that a block may ask for, without the driver's share."""
     reserved_shared_bytes: int
-    """Shared memory that the driver reserves per block."""
+    """Shared memory that the driver reserves per CTA."""
     shared_granule_bytes: int
     barriers: int | None
-    """Named barriers that its blocks share; None if they do not limit the number of blocks."""
+    """Named barriers that its CTAs share; None if they do not limit the number of CTAs."""
     tensor_memory_columns: int | None = None
     registers: int = 64 * _KIB
     register_granule: int = 256
@@ -92,23 +92,23 @@ HIP_LIMITS: Mapping[str, _HipLimits] = MappingProxyType(
 """By architecture; the RDNA ones in waves of 32 lanes."""
 
 
-WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "blocks", "registers", "scalar registers"
+WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "CTAs", "registers", "scalar registers"
 SHARED, BARRIERS, TENSOR_MEMORY = "shared memory", "barriers", "tensor memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The most warps and blocks of a kernel that one multiprocessor holds at once."""
+    """The most warps and CTAs of a kernel that one multiprocessor holds at once."""
 
     warps_per_sm: int
     """Warps (waves) of the kernel at once per multiprocessor."""
     max_warps: int
     """Warps that the multiprocessor can hold."""
-    blocks_per_sm: int
+    ctas_per_sm: int
     limited_by: tuple[str, ...]
-    """The causes that allow no further block: `warps`, `blocks`, `registers`, `shared memory`, …"""
+    """The causes that allow no further CTA: `warps`, `CTAs`, `registers`, `shared memory`, …"""
     limits: tuple[tuple[str, int], ...]
-    """(cause, blocks that it alone would allow); a resource that the kernel does not use is left out."""
+    """(cause, CTAs that it alone would allow); a resource that the kernel does not use is left out."""
     unit: str = "SM"
     """What a multiprocessor is called: `SM`, `CU`, or `WGP` for the pair of CUs that RDNA runs a work group on."""
 
@@ -163,7 +163,7 @@ def _occupancy(causes: dict[str, int], max_warps: int, num_warps: int, unit: str
     return Occupancy(
         warps_per_sm=blocks * num_warps,
         max_warps=max_warps,
-        blocks_per_sm=blocks,
+        ctas_per_sm=blocks,
         limited_by=tuple(cause for cause, allowed in causes.items() if allowed == blocks),
         limits=tuple(causes.items()),
         unit=unit,
@@ -256,13 +256,13 @@ class _Excess:
     needed: int
     limit: int
     unit: str
-    """The unit of both: `bytes per block`."""
+    """The unit of both: `bytes per CTA`."""
     target: str
 
     def __str__(self) -> str:
         return (
             f"{self.resource}: {self.needed} {self.unit} needed, {self.limit} available on {self.target}: "
-            f"{self.needed - self.limit} too many"
+            f"limit exceeded by {self.needed - self.limit}"
         )
 
 
@@ -278,7 +278,7 @@ def excesses_of(capture: Capture) -> tuple[_Excess, ...]:
             rows.append(_of_hip(capture, HIP_LIMITS[arch], cause))
     blocks = _compiled_with(capture, "num_ctas") or 1
     if capture.target.backend == "cuda" and blocks > _MAX_BLOCKS_PER_CLUSTER:
-        rows.append(("cluster", blocks, _MAX_BLOCKS_PER_CLUSTER, "blocks per cluster"))
+        rows.append(("cluster", blocks, _MAX_BLOCKS_PER_CLUSTER, "CTAs per cluster"))
     return tuple(_Excess(*row, str(capture.target)) for row in rows)
 
 
@@ -294,23 +294,23 @@ def with_fit(capture: Capture) -> Capture:
 def _of_cuda(capture: Capture, limits: _CudaLimits, cause: str) -> tuple[str, int, int, str]:
     resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
     if cause == SHARED:
-        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
+        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per CTA"
     if cause == WARPS:
-        return "threads", warps * 32, min(limits.max_threads_per_block, limits.max_warps * 32), "per block"
+        return "threads", warps * 32, min(limits.max_threads_per_block, limits.max_warps * 32), "per CTA"
     if cause == TENSOR_MEMORY:
-        return cause, resources.tensor_memory_columns or 0, limits.tensor_memory_columns or 0, "columns per block"
+        return cause, resources.tensor_memory_columns or 0, limits.tensor_memory_columns or 0, "columns per CTA"
     if cause == REGISTERS:
-        return cause, _registers_of_block(resources.registers or 0, limits, warps), limits.registers, "per block"
-    return cause, resources.barriers or 0, limits.barriers or 0, "per block"
+        return cause, _registers_of_block(resources.registers or 0, limits, warps), limits.registers, "per CTA"
+    return cause, resources.barriers or 0, limits.barriers or 0, "per CTA"
 
 
 def _of_hip(capture: Capture, limits: _HipLimits, cause: str) -> tuple[str, int, int, str]:
     resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
     if cause == SHARED:
-        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
+        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per CTA"
     if cause == WARPS:
         most = min(limits.max_waves_per_block, limits.max_waves)
-        return "threads", warps * capture.target.warp_size, most * capture.target.warp_size, "per block"
+        return "threads", warps * capture.target.warp_size, most * capture.target.warp_size, "per CTA"
     # Per lane, if each SIMD holds its share of the block's waves.
     waves = -(-warps // limits.simds)
     used = (resources.registers or 0) + (resources.accumulator_registers or 0)

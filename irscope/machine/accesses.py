@@ -122,7 +122,7 @@ def _poll(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     expected = step.array(frame, "expected")
     found = machine.memory.load(step.array(frame, "ptr"), None, None, step.dtype_of("expected"), frame.rows) == expected
     if not found.all() and len(step.operands) < 3:
-        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: it waits for what never comes")
+        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: it waits forever")
     return (found,)
 
 

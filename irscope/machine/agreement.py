@@ -1,6 +1,6 @@
 """Whether two runs of a launch leave the same in memory, or differ by no more than rounding explains.
 
-The baseline is run again on inputs that are moved by one unit in the last place, up or down at random, and with
+The baseline is run again on inputs that are perturbed by one unit in the last place, up or down at random, and with
 functions that hardware approximates moved by as much as their instructions may be off. A deviation that is a few times
 as large as those are is rounding; of integers, and of what the moved runs leave alone, only equal bits
 are the same.
@@ -77,7 +77,7 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
 def moved_runs(
     run: Callable[[Inputs, Arithmetic], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
 ) -> list[dict[str, Array]]:
-    """What a baseline leaves on inputs that are moved by one unit in the last place.
+    """What a baseline leaves on inputs that are perturbed by one unit in the last place.
 
     Args:
         run: runs the baseline on inputs in an arithmetic, and returns its tensors.

@@ -148,7 +148,7 @@ class Step:
         """The array of an operand; raises NotRun if the operation has none such."""
         found = self.optional(frame, name)
         if found is None:
-            raise self.not_run(f"its operand {name!r} is not there")
+            raise self.not_run(f"its operand {name!r} is missing")
         return found
 
     def optional(self, frame: Bindings, name: str) -> Array | None:
@@ -305,7 +305,7 @@ class Machine:
             what = f"{step.operation.name}, line {step.operation.first_line}"
             if self.is_alone or own is not None:
                 raise WaitsForOthers(f"{what}: a program waits for others, which are not executed with it")
-            raise NeverEnds(f"{what}: it waits for what never comes")
+            raise NeverEnds(f"{what}: it waits forever")
 
     # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────
 

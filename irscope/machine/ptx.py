@@ -153,7 +153,7 @@ class PtxCta(CtaRegisters):
         items = [(step.item, int(group.threads[0])) for step, group in places]
         if waiting and any(not self._is_whole(group.threads) for _, group in waiting):
             raise DivergentBarrier("a barrier of all threads of a warp is reached by some of them only", items)
-        raise StuckThreads("threads wait for what never comes", items)
+        raise StuckThreads("threads wait forever", items)
 
     def _is_whole(self, threads: _Integers) -> bool:
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)

@@ -174,7 +174,7 @@ class _Reader:
             text += f": {_range(round(access.ways, 2), round(first.ways, 2))}-way conflicts"
         if first.wavefronts > access.wavefronts:
             text += ", by the rows that the compiler takes together"
-        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
+        real = ", ".join(f"{number} × {width} bits" for width, number in sorted(widths.items()))
         element = next(kind.element for kind in use.types if kind.form == "memdesc")
         types = [query_type(item.encoding.text, item.shape, element) for item in (registers, shared)]
         pair = None if choices or use.opcode in _COPIES else (types[0], types[1])

@@ -119,7 +119,7 @@ class _Rows:
             return f"the {self.machine.text_stage} has no such access{where}" if access.launch.units[1] else ""
         if access.bits_per_thread >= access.possible_bits:
             return ""
-        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
+        real = ", ".join(f"{number} × {width} bits" for width, number in sorted(widths.items()))
         allowed = f"the {self.machine.text_stage} has {real}, these addresses allow {access.possible_bits}"
         return f"{allowed}; {self._cause(access, operation)}"
 
@@ -190,7 +190,7 @@ def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
     stride = access.strides[along] if along < len(access.strides) else None
     if stride is None or abs(stride) <= size:
         return ""
-    return f"neighbours along dim {along} are {abs(stride)} bytes apart"
+    return f"the stride along dim {along} is {abs(stride)} bytes"
 
 
 def fastest_dimension(threads: ThreadMap) -> int:

@@ -24,7 +24,7 @@ FailureKind = Literal[
     "python", "compile", "parse", "pass", "assembler", "fit", "abort", "timeout", "interrupt", "recorder", "resources"
 ]
 """`compile`: the Python front end refused the kernel. `parse`: an IR file is none. `fit`: it compiled, and asks for
-more than a block can have on the device. `resources`: the machine has no more memory, disk space or descriptors."""
+more than a CTA can have on the device. `resources`: the machine has no more memory, disk space or descriptors."""
 
 _LASTING: tuple[FailureKind, ...] = ("parse", "pass", "compile", "assembler", "fit", "abort")
 _ASSEMBLERS = {"cubin": "ptxas", "hsaco": "the AMD assembler"}

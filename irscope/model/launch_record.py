@@ -198,7 +198,7 @@ def notes_of(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
     if undecided:
         rest = f" and {len(undecided) - _SHOWN} more" if len(undecided) > _SHOWN else ""
         texts = ", ".join(undecided[:_SHOWN])
-        notes.append(f"Placeholder values read without a traced consequence: {texts}{rest}.")
+        notes.append(f"Placeholder values read, without a known effect: {texts}{rest}.")
     return tuple(notes)
 
 

@@ -108,7 +108,7 @@ def _arguments(roofline: Roofline, width: int | None, color: bool) -> str:
         for one in roofline.touched
     ]
     return (
-        table(["argument", "", "distinct", "", "in sectors", "asked for"], rows, width=width, color=color)
+        table(["argument", "", "distinct", "", "in sectors", "requested"], rows, width=width, color=color)
         if rows
         else ""
     )

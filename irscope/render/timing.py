@@ -80,8 +80,8 @@ def _busy(one: Prediction, width: int | None, color: bool) -> str:
         for number in range(count)
     ]
     dram, cache = bytes_text(round(one.dram_bytes)), bytes_text(round(one.l2_bytes))
-    moved = f"From DRAM or to it: {dram}; from L2 or to it: {cache}\n"
-    columns = ["unit", "busy", "warps: doing or waiting for", "of their time"]
+    moved = f"DRAM traffic: {dram}; L2 traffic: {cache}\n"
+    columns = ["unit", "busy", "state of warps", "of their time"]
     return table(columns, rows, width=width, color=color) + moved
 
 

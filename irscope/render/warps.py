@@ -117,8 +117,8 @@ _PARTS: Mapping[Part, str] = {
     "before": "before the partitions begin",
     "begin": "in the partitions, before their loops",
     "loop": "one iteration of the loops",
-    "end": "in the partitions, behind their loops",
-    "behind": "behind the partitions",
+    "end": "in the partitions, after their loops",
+    "after": "after the partitions",
 }
 _LOOKS = (0, 1, 2, 6, 4, 5, 7, 3)
 """Colours of lanes, those whose lines are seen best first."""
@@ -214,7 +214,7 @@ class _Picture:
         canvas.rect(area, "panel", radius=6)
         canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
         canvas.text(area.left + 10, area.top + 16, one.name, look=f"x{look}", size=13, bold=True, room=area.width - 16)
-        registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
+        registers = f"{one.registers} registers per thread" if one.registers is not None else "registers: no request"
         for place, text in enumerate((_warps_text(one), registers)):
             canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
         if not any(row.event.partition == one.name for row in self.grid.rows):
@@ -343,8 +343,8 @@ class _Picture:
         x = 24.0
         items = (
             ("square", "buffer: written, read"),
-            ("full", "barrier: waits need data"),
-            ("empty", "barrier: waits need a free slot, the first pass"),
+            ("full", "barrier: a wait for data"),
+            ("empty", "barrier: a wait for a free slot; at first it passes"),
             ("off", "from before, or to the next iteration"),
         )
         barriers = self._barriers()
@@ -362,9 +362,7 @@ class _Picture:
                 self._mark(x + 6, y - 4, {"full": _FULL, "empty": _EMPTY}.get(kind, ""))
             x += 18 + canvas.text(x + 18, y, text, look="m", size=LEAST) + 20
         vain = [ring.value for ring in barriers if self._is_in_vain(ring)]
-        text = (
-            "×3: slots, /2: arrivals of a phase where it is not one; phase 0,1…: another one each time around the ring"
-        )
+        text = "×3: slots; /2: arrivals per phase, if not one; phase 0,1…: alternates each time around the ring"
         if vain:
             canvas.text(24, y + 18, f"Nothing in this text arrives at {', '.join(vain)}.", look="bad", size=12)
         else:

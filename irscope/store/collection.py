@@ -16,10 +16,9 @@ from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, file_name, is_worse, save
-from irscope.store.schema import converted
+from irscope.store.schema import INDEX, converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
 
-INDEX = "index.json"
 _FOLDER_VERSION, _FILE_VERSION = 2, 1
 """Of the index in a folder, and of that in one file."""
 _LARGEST_INDEX_BYTES = 256 << 20

@@ -33,6 +33,7 @@ from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
 from irscope.store.schema import (
+    INDEX,
     SCHEMA_VERSION,
     Manifest,
     Members,
@@ -252,7 +253,7 @@ def is_packed(path: str | Path) -> bool:
             names = set(archive.namelist())
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
         return False
-    return "index.json" in names and "capture.json" not in names
+    return INDEX in names and "capture.json" not in names
 
 
 def is_worse(path: Path, capture: Capture) -> bool:
@@ -266,12 +267,17 @@ def is_worse(path: Path, capture: Capture) -> bool:
 
 
 def load(path: str | Path) -> Capture:
-    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError."""
+    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError.
+
+    >>> load("matmul-cuda-80.irscope").name
+    'matmul_grouped_kernel'
+    """
     path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CaptureNotFound(f"cannot read {str(path)!r}: {error.strerror}.") from error
+        one = " 'irscope dump FOLDER::ID -o FILE.irscope' writes one capture of a collection." if path.is_dir() else ""
+        raise CaptureNotFound(f"cannot read {str(path)!r}: {error.strerror}.{one}") from error
     return from_bytes(data, repr(str(path)))
 
 

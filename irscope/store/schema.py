@@ -32,6 +32,8 @@ from irscope.model.plain import ANY_VALUE, is_storable
 
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
+INDEX = "index.json"
+"""The member that only a collection of captures has."""
 
 MAX_MANIFEST_BYTES = 24 << 20
 """The largest manifest that is read: of a kernel with every LLVM pass recorded it is about 1 MB."""
@@ -194,6 +196,10 @@ class Members:
 
 def stored_manifest(members: Members) -> dict[str, Any]:
     """The manifest as plain values, of a schema version that this irscope reads; raises CaptureFormatError."""
+    if _MANIFEST not in members and INDEX in members:
+        raise CaptureFormatError(
+            "it is a collection, and one capture is needed: 'irscope dump COLLECTION::ID -o FILE.irscope' writes one."
+        )
     if _MANIFEST not in members:
         raise CaptureFormatError("it is a zip file, but no capture: it has no member capture.json.")
     if members.size(_MANIFEST) > MAX_MANIFEST_BYTES:

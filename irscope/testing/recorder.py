@@ -157,7 +157,7 @@ class CheckedKernel:
 
     @property
     def shared_bytes(self) -> Figure:
-        """Bytes of shared memory per block."""
+        """Bytes of shared memory per CTA."""
         return Figure.of(self._known(self.capture.resources.shared_bytes, "shared memory"), self._subject, MaxShared)
 
     @property

@@ -121,7 +121,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         named = {int(name[1:]) for item in program.code for name in item.writes if name[1:].isdecimal()}
         resources = replace(capture.resources, registers=max(named, default=0) + 1)
         occupied = occupancy(resources, capture.target, warps)
-    resident = max(occupied.blocks_per_sm if occupied is not None else 1, 1)
+    resident = max(occupied.ctas_per_sm if occupied is not None else 1, 1)
     ctas = prod(grid)
     # Only loops with copies in flight are pipelined.
     is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)

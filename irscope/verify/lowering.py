@@ -102,5 +102,5 @@ def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, mo
     first = {name: tensor.copy() for name, tensor in inputs().tensors.items()}
     moved = moved_runs(run, inputs, 0)
     with np.errstate(all="ignore"):
-        agreement = agreement_of(first, before, moved, after, "runs on inputs moved by one unit")
+        agreement = agreement_of(first, before, moved, after, "runs on inputs perturbed by one unit in the last place")
     return _LoweredRun(agreement, before, after)

@@ -204,8 +204,13 @@ def compare_texts(
 
 
 def _not_run(capture: Capture) -> str:
-    if capture.launch.record is None or capture.launch.grid is None:
+    if capture.launch.record is None:
         return "it was compiled without a launch, so its arguments are unknown"
+    if capture.launch.grid is None:
+        return (
+            f"{_named(capture)} ({capture.id[:8]}) was compiled and not launched, so its grid is unknown; a "
+            "tl.constexpr of --vs is only compiled: set it in a copy of the script, and compare both FILEs"
+        )
     if not any(stage in capture.stages for stage in ("ttgir", "ttir", "source")):
         return f"its compile begins with {capture.begun_from or 'nothing'}: there is no IR to execute"
     return ""
@@ -416,7 +421,9 @@ class _Comparison:
             lambda inputs, _: run_text(before, self._grids[0], inputs, programs=programs[0]),
             partial(self._varied, 0, number), 0,
         )  # fmt: skip
-        agreement = agreement_of(baseline, baseline, moved, found, "runs on inputs moved by one unit")
+        agreement = agreement_of(
+            baseline, baseline, moved, found, "runs on inputs perturbed by one unit in the last place"
+        )
         if at is None or at[0] not in baseline:
             return agreement, (None, None)
         return agreement, (_number(baseline, at), _number(found, at))

@@ -136,14 +136,14 @@ class _Prover:
         places = [left == right for left, right in zip(one.terms.programs, other.terms.programs, strict=True)]
         where = " and ".join(dict.fromkeys((self._named(one), self._named(other))))
         facts = [*one.facts, *other.facts, meet]
-        self._ask([*facts, z3.Not(z3.And(*places))], f"whether two programs meet by {where}")
+        self._ask([*facts, z3.Not(z3.And(*places))], f"whether two programs access the same place by {where}")
         if one.operation is other.operation:
             # An element is always the same thread's.
             if not one.repeats or not one.found.index:
                 return
             pairs = zip(one.found.index, other.found.index, strict=True)
             facts.append(z3.Or(*[left != right for left, right in pairs]))
-        self._ask([*facts, *places], f"which threads of a program meet by {where}")
+        self._ask([*facts, *places], f"which threads of a program access the same place by {where}")
 
     def _ask(self, conditions: list[Term], what: str) -> None:
         if len(self.reasons) >= _MOST_REASONS:

@@ -264,6 +264,6 @@ def test_registers_have_the_lines_that_hold_them(irscope: Run) -> None:
     words = [*SIGNATURE, "--target", "cuda:90", "--max-regs", "8"]
     code, out, err = irscope("check", f"{KERNELS}::tile_product", *words)
     assert code == 1, err
-    assert re.search(r"takes \d+ registers per thread, 8 are allowed", out)
+    assert re.search(r"uses \d+ registers per thread, 8 are allowed", out)
     assert "because at most" in out
     assert os.path.basename(KERNELS) in out

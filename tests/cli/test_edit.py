@@ -139,7 +139,7 @@ def test_a_foreign_kernels_python_is_run_only_if_trusted(tmp_path: Path, irscope
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--at", "sass"), "nothing compiles on from it"),
+        (("--at", "sass"), "no compile can resume from it"),
         (("--at", "nope"), "no pass is named 'nope'"),
         (("--at", "ttgir", "--name", "dead"), "not a text that reads as an id"),
         (("--at", "ttgir", "--name", "last"), "write letters"),

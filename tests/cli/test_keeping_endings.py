@@ -14,7 +14,7 @@ from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
-UNFIT = Failure("fit", "shared memory: 2 bytes per block needed, 1 available on cuda:90: 1 too many", "cubin")
+UNFIT = Failure("fit", "shared memory: 2 bytes per CTA needed, 1 available on cuda:90: limit exceeded by 1", "cubin")
 BROKEN = Failure(
     "pass", "k.py:3:4: error: no\nPassManager::run failed", "ttgir", "ttgir:coalesce#1", "k.py:3:4: error: no"
 )

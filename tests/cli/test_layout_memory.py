@@ -26,7 +26,7 @@ def subject(tmp_path: Path) -> str:
 def test_a_kernel_that_does_not_fit(subject: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["layout", subject, "--memory"]) == 1
     text = capsys.readouterr().out
-    assert "18624 too many" in text
+    assert "limit exceeded by 18624" in text
     assert "Nothing was tried: num_stages is 1 already" in text
     assert run(["layout", subject, "--memory", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

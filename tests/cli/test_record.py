@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Artifact, Capture
-from irscope.store.collection import INDEX, Collection, PackedCollection
+from irscope.store.collection import Collection, PackedCollection
 from irscope.store.file import from_bytes, is_packed, load, save
 from irscope.store.recent import CaptureStore
+from irscope.store.schema import INDEX
 from tests.cli.conftest import Run
 from tests.cli.product import ROOT
 from tests.cli.test_commands import TWO_KERNELS
@@ -227,6 +229,28 @@ def test_one_capture_of_several_is_to_be_named(irscope: Run, kernels: Path, comm
         assert row.startswith(
             f"  {kernels}::{capture.id}  matmul_grouped_kernel ({capture.target}) target={capture.target}"
         )
+
+
+def test_a_collection_is_not_loaded_as_a_capture(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.irscope"
+    assert irscope("record", kernels, "-o", packed)[0] == 0
+    for path, error in ((kernels, CaptureNotFound), (packed, CaptureFormatError)):
+        with pytest.raises(error, match=r"'irscope dump .*::ID -o FILE.irscope' writes one"):
+            load(path)
+
+
+@pytest.mark.triton
+def test_last_names_what_record_listed(irscope: Run, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(TWO_KERNELS)
+    other.write_text(TWO_KERNELS.replace("def ones", "def threes").replace("ones[", "threes["))
+    both = ("-t", "cuda:80", "-t", "cuda:90")
+    for words, count in (((one, other), 4), ((one, "--launch", 2), 1), ((one, "--launch", 1, *both), 2)):
+        code, out, _ = irscope("record", *words, "--json")
+        assert code == 0
+        listed = [row["id"] for row in json.loads(out)]
+        assert len(listed) == count
+        assert [row.facts.id for row in CaptureStore().last_recording()] == listed
 
 
 def test_one_capture_is_chosen(irscope: Run, kernels: Path, tmp_path: Path) -> None:

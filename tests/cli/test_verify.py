@@ -44,6 +44,10 @@ def test_a_capture_without_a_launch_is_not_decided(irscope: Run, tmp_path: Path)
     code, out, _ = irscope("verify", path)
     assert code == 0
     assert "not decided: it was compiled without a launch" in out
+    save(replace(capture, launch=replace(capture.launch, grid=None)), path)
+    code, out, _ = irscope("verify", path, path)
+    assert code == 0
+    assert "its grid is unknown; a tl.constexpr of --vs is only compiled: set it in a copy of the script" in out
 
 
 def with_ttgir(capture: Capture, text: str) -> Capture:

@@ -35,8 +35,8 @@ def test_cuda_occupancy_is_the_toolkit_s(arch: int) -> None:
         found = occupancy(resources, Target("cuda", str(arch), 32), warps)
         assert found is not None
         causes = dict(found.limits)
-        names = ("registers", "shared memory", "warps", "blocks", "barriers")
-        assert (found.blocks_per_sm, [causes.get(name, UNLIMITED) for name in names]) == (blocks, limits), row
+        names = ("registers", "shared memory", "warps", "CTAs", "barriers")
+        assert (found.ctas_per_sm, [causes.get(name, UNLIMITED) for name in names]) == (blocks, limits), row
         assert found.limited_by == tuple(name for name, allowed in found.limits if allowed == blocks)
 
 
@@ -80,14 +80,14 @@ def test_scalar_registers_limit_cdna_but_not_rdna() -> None:
 def test_lds_limits_work_groups(arch: str, shared_bytes: int, blocks: int) -> None:
     found = occupancy(Resources(registers=32, shared_bytes=shared_bytes), Target("hip", arch, 64), 4)
     assert found is not None
-    assert found.blocks_per_sm == min(blocks, found.max_warps // 4)
-    assert (found.blocks_per_sm > 0) == bool(blocks)
+    assert found.ctas_per_sm == min(blocks, found.max_warps // 4)
+    assert (found.ctas_per_sm > 0) == bool(blocks)
 
 
 def test_what_limits_is_named() -> None:
     found = occupancy(Resources(registers=168, shared_bytes=100 << 10, barriers=1), Target("cuda", "90", 32), 4)
     assert found is not None
-    assert (found.blocks_per_sm, found.limited_by, found.fraction, found.unit) == (2, ("shared memory",), 0.125, "SM")
+    assert (found.ctas_per_sm, found.limited_by, found.fraction, found.unit) == (2, ("shared memory",), 0.125, "SM")
     found = occupancy(Resources(registers=16), Target("hip", "gfx942", 64), 4)
     assert found is not None
     assert (found.limited_by, found.fraction) == (("warps",), 1.0), "registers that allow more do not limit"
@@ -97,7 +97,7 @@ def test_tensor_memory_limits_blackwell() -> None:
     resources = Resources(registers=32, tensor_memory_columns=256)
     found = occupancy(resources, Target("cuda", "100", 32), 4)
     assert found is not None
-    assert (found.blocks_per_sm, found.limited_by) == (2, ("tensor memory",))
+    assert (found.ctas_per_sm, found.limited_by) == (2, ("tensor memory",))
     hopper = occupancy(resources, Target("cuda", "90", 32), 4)
     assert hopper is not None
     assert "tensor memory" not in dict(hopper.limits)
@@ -151,9 +151,9 @@ def test_more_resources_never_raise_occupancy(
     higher = occupancy(Resources(registers=registers + more, shared_bytes=shared + 100 * more), target, warps)
     assert less is not None
     assert higher is not None
-    assert higher.blocks_per_sm <= less.blocks_per_sm
+    assert higher.ctas_per_sm <= less.ctas_per_sm
     assert 0 <= higher.fraction <= less.fraction <= 1
-    assert less.blocks_per_sm == min(allowed for _, allowed in less.limits)
+    assert less.ctas_per_sm == min(allowed for _, allowed in less.limits)
 
 
 def compiled(target: str, warps: int = 4, ctas: int = 1, **resources: int) -> Capture:
@@ -196,13 +196,13 @@ def test_what_fits_is_what_has_an_occupancy() -> None:
         found = occupancy_of(capture)
         assert found is not None
         excesses = excesses_of(capture)
-        assert (found.blocks_per_sm > 0) == (not excesses)
+        assert (found.ctas_per_sm > 0) == (not excesses)
         assert all(excess.needed > excess.limit for excess in excesses), excesses
 
 
 def test_tensor_memory_and_clusters() -> None:
     (excess,) = excesses_of(compiled("cuda:100", tensor_memory_columns=1024))
-    assert str(excess) == "tensor memory: 1024 columns per block needed, 512 available on cuda:100: 512 too many"
+    assert str(excess) == "tensor memory: 1024 columns per CTA needed, 512 available on cuda:100: limit exceeded by 512"
     assert excesses_of(compiled("cuda:90", ctas=16)) == ()
     (excess,) = excesses_of(compiled("cuda:90", ctas=32))
     assert (excess.resource, excess.needed, excess.limit) == ("cluster", 32, 16)

@@ -294,7 +294,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "shared",
         "fit",
-        ("failed to fit", "shared memory: 131072 bytes", "101376", "29696 too many"),
+        ("failed to fit", "shared memory: 131072 bytes", "101376", "limit exceeded by 29696"),
         PTXAS,
         **_product(target="cuda:86", options={"num_stages": 5}),
         constexprs={"M": 64, "N": 64, "K": 128},
@@ -302,7 +302,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "amd_shared",
         "fit",
-        ("failed to fit", "shared memory: 98304 bytes", "65536", "32768 too many"),
+        ("failed to fit", "shared memory: 98304 bytes", "65536", "limit exceeded by 32768"),
         "the AMD assembler",
         **_product(target="hip:gfx942", options={"num_stages": 4}),
         constexprs={"M": 64, "N": 64, "K": 128},
@@ -310,7 +310,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "threads",
         "fit",
-        ("failed to fit", "threads: 2048", "1024 too many"),
+        ("failed to fit", "threads: 2048", "limit exceeded by 1024"),
         PTXAS,
         "wide",
         how={"options": {"num_warps": 64}},
@@ -318,7 +318,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "amd_threads",
         "fit",
-        ("failed to fit", "threads: 2048", "1024 too many"),
+        ("failed to fit", "threads: 2048", "limit exceeded by 1024"),
         "the AMD assembler",
         "wide",
         how={"target": "hip:gfx942", "options": {"num_warps": 32}},
@@ -326,7 +326,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "cluster",
         "fit",
-        ("failed to fit", "cluster: 32 blocks", "16 too many"),
+        ("failed to fit", "cluster: 32 CTAs", "limit exceeded by 16"),
         PTXAS,
         "wide",
         how={"options": {"num_ctas": 32}},

@@ -71,7 +71,7 @@ def test_cards_say_warps_registers_and_slots(name: str) -> None:
     texts = Counter(one.text for one in texts_of(PICTURES[name]))
     for one in known["partitions"]:
         assert texts[one["name"]] == 1
-        assert one["registers"] is None or texts[f"{one['registers']} registers a thread"]
+        assert one["registers"] is None or texts[f"{one['registers']} registers per thread"]
         assert any(text.startswith(f"{one['warps']} warp") for text in texts)
     for ring in known["buffers"]:
         assert texts[ring["value"]] == 1

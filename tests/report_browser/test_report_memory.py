@@ -170,7 +170,7 @@ def test_buffers_over_time_are_the_commands(open_report: Open, tmp_path: Path) -
         assert row == [str(number + 1), title, operation, row[3], offset, size, "", steps, at_peak]
         assert row[3].endswith(":" + one["place"].rpartition(":")[2])
         assert "ttg.local_alloc" in capture.text("ttgir").split("\n")[one["ttgir_line"] - 1]
-    assert f"peak: {memory['peak']['held']} bytes held" in page.inner_text(".memory h3")
+    assert f"peak: {memory['peak']['held']} bytes allocated" in page.inner_text(".memory h3")
 
 
 def test_the_picture_is_the_commands(open_report: Open, tmp_path: Path) -> None:
@@ -332,5 +332,5 @@ def test_captures_with_less_say_what_they_have_not(open_report: Open, name: str)
         assert "No operation of the TTGIR accesses global memory." in text
         assert "record it again, with --snapshots triton" in text
     if name == "too large":
-        assert "18624 too many" in text
+        assert "limit exceeded by 18624" in text
         assert page.locator("svg.mem [data-buffer]").count() == 3

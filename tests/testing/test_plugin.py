@@ -172,7 +172,7 @@ def test_a_kernel_that_is_recorded_for_it() -> None:
     assert "num_stages is 1" in verdict.text
     assert "thin.py:12: a = tl.load(" in verdict.text
     lines = sound.registers.explained("<=", 8) or []
-    assert any("registers hold values at once" in line for line in lines)
+    assert any("registers are live at once" in line for line in lines)
 
 
 @pytest.mark.triton

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.api.explain import Explainer
-from irscope.api.timing import predict
+from irscope.api.timing import time
 from irscope.device.clocks import clock_of
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
@@ -84,7 +84,7 @@ def test_why_predicts_from_the_work_what_cannot_be_followed(monkeypatch: pytest.
 
 def test_its_time_is_that_of_its_work() -> None:
     capture = recorded("cuda:90")
-    prediction = predict(capture)
+    prediction = time(capture)
     assert prediction.method == "simulated"
     bytes_needed = 3 * SIZE * SIZE * 2
     assert bytes_needed <= prediction.dram_bytes < 3 * bytes_needed
@@ -101,6 +101,6 @@ def test_where_it_is_not_known_what_warps_run_the_work_alone_is_timed() -> None:
     lost = replace(capture, artifacts=artifacts)
     with pytest.raises(NotFollowed, match="BRX"):
         execute(lost, clock_of(capture.target, None))
-    prediction = predict(lost)
+    prediction = time(lost)
     assert any("was not followed" in note for note in prediction.notes)
     assert prediction.seconds < 1e-4

@@ -91,12 +91,12 @@ class MaxRegisters:
         """The kernel, with what its registers hold where most of them do."""
         resources = subject.capture.resources
         if resources.registers is None:
-            return (of_kernel(self, subject, "how many registers it takes is not known"),)
+            return (of_kernel(self, subject, "its register count is unknown"),)
         # On AMD the accumulators have registers of their own, of the same file.
         count = resources.registers + (resources.accumulator_registers or 0)
         if count <= self.limit:
             return ()
-        text = f"takes {count} registers per thread, {self.limit} are allowed"
+        text = f"uses {count} registers per thread, {self.limit} are allowed"
         if (resources.spilled_bytes or 0) > 0:
             return (of_kernel(self, subject, text, ["IRS501"]),)
         return (with_registers(self, subject, text),)
@@ -163,7 +163,7 @@ class NoSpills:
         resources = subject.capture.resources
         spilled = resources.spilled_bytes
         if spilled is None:
-            return (of_kernel(self, subject, "whether it spills registers is not known"),)
+            return (of_kernel(self, subject, "its register spills are unknown"),)
         if not spilled and not resources.scalar_spills:
             return ()
         what = f"{spilled} bytes of registers" if spilled else f"{resources.scalar_spills} scalar registers"
@@ -172,7 +172,7 @@ class NoSpills:
 
 @dataclass(frozen=True, slots=True)
 class MaxShared:
-    """At most so many bytes of shared memory per block."""
+    """At most so many bytes of shared memory per CTA."""
 
     limit: int
     rule: ClassVar[str] = "max-shared"
@@ -184,10 +184,10 @@ class MaxShared:
         """The kernel, with its largest buffer."""
         size = subject.capture.resources.shared_bytes
         if size is None:
-            return (of_kernel(self, subject, "how much shared memory it takes is not known"),)
+            return (of_kernel(self, subject, "its shared memory is unknown"),)
         if size <= self.limit:
             return ()
-        text = f"takes {size} bytes of shared memory per CTA, {self.limit} are allowed"
+        text = f"uses {size} bytes of shared memory per CTA, {self.limit} are allowed"
         return (with_largest_buffer(self, subject, text),)
 
 
@@ -367,7 +367,7 @@ class Pipelined:
             }
             for copy in inside:
                 if copy.opcode in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
-                    text = f"no {copy.name} is begun before the loop: its latency is exposed in each iteration"
+                    text = f"no {copy.name} is issued before the loop: its latency is exposed in each iteration"
                     found[copy.first_line] = _at_operation(self, subject, copy, text, ["IRS201", "IRS202"])
             is_left = not any(one.opcode in (*LOADS, *_COPIES) for one in inside)
             if not found and is_left and any("descriptor" in one.name for one in inside):

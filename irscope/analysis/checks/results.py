@@ -63,7 +63,7 @@ def read_tolerances(texts: Iterable[str]) -> dict[str, _Tolerance]:
         if match is None:
             raise UsageError(f"--tolerance {text!r}: write FACT=NUMBER or FACT=PERCENT%, such as registers=4.")
         if match["name"] not in FACTS:
-            raise UsageError(f"--tolerance {text!r}: no fact is named so.{did_you_mean(match['name'], FACTS)}")
+            raise UsageError(f"--tolerance {text!r}: it is the name of no fact.{did_you_mean(match['name'], FACTS)}")
         found[match["name"]] = _Tolerance(float(match["number"]), bool(match["percent"]))
     return found
 
@@ -171,7 +171,7 @@ class _NotWorse:
         """Each fact that is worse, with its line and cause."""
         breaches: list[Breach] = []
         if self.launch:
-            text = f"launched otherwise than in the baseline: {', '.join(self.launch)}"
+            text = f"launched with other arguments or options than in the baseline: {', '.join(self.launch)}"
             breaches.append(at_place(self, subject, (), text))
         for change in self.changes(subject):
             if change.verdict == "worse":

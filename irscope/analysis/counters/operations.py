@@ -118,7 +118,7 @@ _GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "RE
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
 _WARP_LANES = 32
-_OF_COPIES = "the hardware counts some sectors of asynchronous copies more or less often, and not alike in each run"
+_OF_COPIES = "the hardware's count of the sectors of asynchronous copies varies from run to run"
 _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 
 

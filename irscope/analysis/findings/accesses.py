@@ -228,7 +228,7 @@ class _AccessReader:
         if ends:
             # Whether that is enough is for a compile to say: the mask could not be evaluated so far.
             return wide, causes, [aligned(self._capture, [*names, *ends])]
-        causes.append(self._evaluated("its mask changes within so many bits"))
+        causes.append(self._evaluated("its mask is not constant over so many bits"))
         text = "let the mask end at a multiple of the vector: pad, or mask whole tiles only"
         also = f"{aligned(self._capture, names).text}; and " if names else ""
         return wide, causes, [Suggestion(also + text)]
@@ -243,11 +243,13 @@ class _AccessReader:
         condition, is_inclusive = fault
         what = self._evaluated(f"its mask changes at multiples of {wide} bits only: {wide}-bit accesses are possible")
         if is_inclusive:
-            why = "the mask compares by <= or >: of the index on the left Triton derives runs from < and >= only"
+            why = (
+                "the mask compares by <= or >: Triton derives constancy only from < and >=, with the index on the left"
+            )
             text = "write the mask with `<`: `idx < n` in place of `idx <= n - 1`"
             fixes = [Suggestion(text, (FixChange("compare", "<=", "<"),))]
         else:
-            why = "the mask computes with the index: Triton derives runs from a comparison of an index with a size only"
+            why = "the mask computes with the index: Triton derives constancy only where the index itself is compared"
             fixes = [
                 Suggestion("mask the access by `idx < n` alone, and apply the rest by tl.where to the loaded value")
             ]
@@ -262,13 +264,15 @@ class _AccessReader:
         if now <= max(given, self._actual):
             return None
         run = now // self._bits
-        what = self._evaluated(f"its addresses allow {now} bits per thread, its layout gives a thread {given} in a row")
+        what = self._evaluated(
+            f"its addresses allow {now} bits per thread, its layout gives each thread {given} contiguous bits"
+        )
         changes: tuple[FixChange, ...] = ()
         layout = self._studied.layout_of(operation)
         # Of blocked layouts alone.
         if layout is not None and (wider := with_run(layout.encoding.text, max(widths, key=widths.__getitem__), run)):
             changes = (FixChange("layout", layout.encoding.text, wider),)
-        text = f"give a thread {run} elements in a row (size_per_thread) of the contiguous dimension"
+        text = f"give each thread {run} contiguous elements (size_per_thread of the contiguous dimension)"
         return now, [what], [Suggestion(text, changes)]
 
     def _divisibility(self, names: Sequence[str]) -> list[Cause]:
@@ -285,7 +289,7 @@ class _AccessReader:
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
         stores = ACCESSES[self._operation.opcode] == "store"
-        widths = ", ".join(f"{number} of {width} bits" for width, number in sorted(self._widths.items()))
+        widths = ", ".join(f"{number} × {width} bits" for width, number in sorted(self._widths.items()))
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
         first = Cause(f"compiled to: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
@@ -296,7 +300,7 @@ class _AccessReader:
             "IRS102" if stores else "IRS101",
             self._line,
             f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
-            f"{many} instructions of each thread in place of {few}, each time",
+            f"{many} instructions per thread in place of {few}, per execution",
             many - few,
             [first, *causes],
             suggestions,
@@ -323,7 +327,9 @@ class _AccessReader:
         causes, suggestions = found
         unit = f"{access.unit} of {access.unit_bytes} bytes"
         shown = str(units) if total.units[0] == total.units[1] else f"at least {units}"
-        first = self._evaluated(f"{shown} {unit} in a launch, {least} hold all that each warp asks for; {access.mark}")
+        first = self._evaluated(
+            f"{shown} {unit} in a launch, where {least} would hold all bytes that each warp requests; {access.mark}"
+        )
         yield self._studied.finding(
             "IRS103",
             self._line,
@@ -343,16 +349,16 @@ class _AccessReader:
             if not self._is_row_short:
                 return None
             size = _row_bytes(self._threads, self._bits)
-            cause = self._evaluated(f"the tile has {size} contiguous bytes of each row, a sector {access.unit_bytes}")
+            cause = self._evaluated(f"the tile has {size} contiguous bytes per row, a sector has {access.unit_bytes}")
             count = access.unit_bytes * 8 // self._bits
             return [cause], [Suggestion(f"a tile of {count} or more elements along dimension {along}")]
         near = [axis for axis, one in enumerate(strides) if one is not None and 0 < abs(one) < access.unit_bytes]
-        apart = self._evaluated(f"neighbours along dimension {along} are {abs(stride)} bytes apart")
+        apart = self._evaluated(f"the stride along dimension {along} is {abs(stride)} bytes")
         if near and along not in near:
             other = near[-1]
             apart = self._evaluated(
-                f"uncoalesced: the fastest dimension of its layout is {along}, where neighbours are {abs(stride)} "
-                f"bytes apart; along dimension {other} they are {abs(strides[other] or 0)}"
+                f"uncoalesced: the fastest dimension of its layout is {along}, whose stride is {abs(stride)} "
+                f"bytes; along dimension {other} it is {abs(strides[other] or 0)}"
             )
         is_transposed = bool(near) and along not in near
         transposed = self._transposed(apart, near[-1], along) if is_transposed and not self._is_layout_given else None
@@ -365,7 +371,7 @@ class _AccessReader:
                 return causes, [unit_stride(self._capture, name, others)]
         if is_transposed:
             return ([apart], []) if self._is_layout_given else transposed
-        text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
+        text = "load the elements in between with other lanes of the same load, or reorder the tensor in memory"
         return [apart, *self._said()], [Suggestion(text)]
 
     def _transposed(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
@@ -386,9 +392,9 @@ class _AccessReader:
         )
         is_store = ACCESSES[self._operation.opcode] == "store"
         text = (
-            f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
-            f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
-            f"after {CHOSEN_BY} (irscope edit --at {CHOSEN_BY} --edited FILE)"
+            f"swap the tile's dimensions in its index, so that dimension {along} is contiguous, and tl.trans the "
+            f"{'stored' if is_store else 'loaded'} tile; the compile tried changes the layout of this access alone, "
+            f"in the IR after {CHOSEN_BY} (irscope edit --at {CHOSEN_BY} --edited FILE)"
         )
         fixes = [*hinted(self._studied, names, wide // self._bits), Suggestion(text, (change,))]
         fixes += [aligned(self._capture, names)] if names else []
@@ -434,15 +440,15 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     element, action = _pointee(studied, operation), operation.attribute("atomic_rmw_op")
     what = f"{action or 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
-    why, fixes = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
+    why, fixes = f"it is an atomic {what}, for which {target} has no instruction", list[str]()
     if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
-        why += ", and a single element per thread takes the loop"
+        why += ", and a thread with a single element takes the loop"
         fixes.append("give each thread adjacent pairs: a larger tile or fewer warps, and contiguous addresses")
     elif stage == "sass":
-        why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
+        why = f"it is an atomic {what}, an instruction in the PTX, which ptxas expands to that loop"
     if is_small_sum:
-        fixes.append("add up in float32: the atomic addition of it is an instruction")
+        fixes.append("accumulate in float32, whose atomic add is one instruction")
     causes = [
         Cause(f"compiled to: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
         studied.in_ir(why, line),

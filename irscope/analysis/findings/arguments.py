@@ -24,7 +24,7 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
     """Why it is not known that 16 divides an argument."""
     row = _recorded(capture, name)
     if row is None:
-        return Cause(f"the signature does not say that {_DIVISOR} divides {name}", "launch", "the signature")
+        return Cause(f"the signature does not state that {_DIVISOR} divides {name}", "launch", "the signature")
     if row.kind == "tensor":
         if (row.alignment_bytes or 0) < _DIVISOR:
             return _launched(
@@ -46,14 +46,14 @@ def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
         ways = dict.fromkeys(_unspecialized(capture, row)[1] for row in rows if row is not None)
         text = f"let Triton specialise on {listed}: {joined(list(ways))}"
     elif any(row is not None and row.kind == "tensor" for row in rows):
-        text = f"pass {listed} at addresses that {_DIVISOR} divides: a view may begin elsewhere"
+        text = f"pass {listed} with a base address divisible by {_DIVISOR}: a view may have another offset"
     else:
         whole = f"{'multiples' if several else 'a multiple'} of {_DIVISOR} (pad the tensor)"
         values = [row.value if row is not None else None for row in rows]
         # The greatest power of two that divides each: of a constant the compiler knows it.
         power = min((one & -one if isinstance(one, int) and one else 1 for one in values), default=1)
         if power > 1:
-            constant = f"make {'them' if several else 'it'} tl.constexpr: then it is known that {power} divides "
+            constant = f"make {'them' if several else 'it'} tl.constexpr: then the compiler knows that {power} divides "
             constant += " and ".join(dict.fromkeys(map(str, values)))
         else:
             constant = f"make {'them tl.constexpr if they are' if several else 'it tl.constexpr if it is one'} already"
@@ -65,7 +65,7 @@ def unit_stride_cause(capture: Capture, name: str) -> Cause:
     """Why it is not known that an argument is 1."""
     row = _recorded(capture, name)
     if row is None:
-        return Cause(f"the signature does not say that {name} is 1", "launch", "the signature")
+        return Cause(f"the signature does not state that {name} is 1", "launch", "the signature")
     if row.value == 1:
         return _launched(f"{name} is 1 in this launch, but {_unspecialized(capture, row)[0]}")
     return _launched(f"{name} is {row.value} in this launch")

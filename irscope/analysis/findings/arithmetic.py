@@ -183,16 +183,14 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
     if not arithmetic:
         return
     first = arithmetic[0]
-    causes = [
-        studied.in_ir(f"{len(arithmetic)} operations are in float64, of which this is the first", first.first_line)
-    ]
+    causes = [studied.in_ir(f"this is the first of {len(arithmetic)} float64 operations", first.first_line)]
     scalars = [name for name, kind in studied.capture.launch.signature if kind in ("fp64", "f64")]
     if scalars:
         causes.append(Cause(f"{', '.join(scalars)} has the type float64", "launch", "the signature"))
     finding = studied.finding(
         "IRS604",
         first.first_line,
-        "computes in float64, although no tensor holds it",
+        "computes in float64, although no tensor is float64",
         f"{len(arithmetic)} operations at half the rate of float32 or less, in twice the registers",
         len(arithmetic),
         causes,
@@ -224,10 +222,10 @@ def _divided(studied: Studied) -> Iterator[Finding]:
         yield studied.finding(
             "IRS606",
             one.first_line,
-            "divides in 64 bits what fits in 32",
+            "divides in 64 bits, although the operands fit in 32",
             "a test of the high halves, a branch, and registers of twice the size for each element",
             1 << 4,
-            [studied.in_ir(f"it is {one.name} of i64, by no constant", one.first_line)]
+            [studied.in_ir(f"it is {one.name} of i64, by a divisor that is not constant", one.first_line)]
             + [
                 studied.in_ir(f"operand {number} is {first:,} to {last:,} in this launch", one.first_line, "evaluated")
                 for number, (first, last) in enumerate(known)

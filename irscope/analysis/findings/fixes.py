@@ -117,7 +117,7 @@ def _with_search(
         return tuple(findings)
     proofs = [(one.changes, one.proof.seconds) for each in findings for one in each.suggestions if one.proof]
     found = tries.search(predicted, whole, reconfigured, {one: seconds for one, seconds in proofs if seconds})
-    fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.helps]
+    fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.is_better]
     to_beat = min([(1 - LEAST_SHARE) * whole, *((1 - LEAST_GAIN) * one for one in fixes if one)])
     is_fix = bool(found.changes) and found.seconds < to_beat
     proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
@@ -147,7 +147,7 @@ def _verified(
     def with_meaning(one: Suggestion) -> Suggestion:
         proof, changes = one.proof, one.changes
         after = captures.get(changes)
-        if proof is None or not proof.helps or after is None:
+        if proof is None or not proof.is_better or after is None:
             return one
         if any(each.kind not in _SAME_DATA for each in changes):
             return replace(one, proof=replace(proof, effects=(*proof.effects, _NOT_COMPARED)))
@@ -155,7 +155,9 @@ def _verified(
             known[changes] = compare_captures(capture, after)
         meaning = known[changes]
         if (changed := meaning.culprit) is not None:
-            return replace(one, proof=replace(proof, helps=False, failure=f"computes something else: {changed.detail}"))
+            return replace(
+                one, proof=replace(proof, is_better=False, failure=f"computes something else: {changed.detail}")
+            )
         said = "same result" if meaning.answer == "same" else _NOT_COMPARED
         return replace(one, proof=replace(proof, effects=(*proof.effects, said)))
 
@@ -183,15 +185,15 @@ def _faster(
 
     def with_seconds(one: Suggestion) -> Suggestion:
         proof = one.proof
-        if proof is None or not proof.helps or proof.seconds is not None:
+        if proof is None or not proof.is_better or proof.seconds is not None:
             return one
         capture = captures.get(one.changes)
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
             failure = "its time cannot be compared with that of the launch as it is"
-            return replace(one, proof=replace(proof, helps=False, failure=failure)) if decides else one
+            return replace(one, proof=replace(proof, is_better=False, failure=failure)) if decides else one
         is_faster = not decides or seconds < (1 - LEAST_SHARE) * whole
-        return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
+        return replace(one, proof=replace(proof, seconds=seconds, is_better=is_faster))
 
     return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
 
@@ -218,7 +220,7 @@ def _without_alternatives(finding: Finding) -> Finding:
 def without_refuted(finding: Finding) -> Finding:
     """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
     proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
-    widened = any(one.helps or one.seconds for one in proofs)
+    widened = any(one.is_better or one.seconds for one in proofs)
     if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or widened:
         # What is not faster, by prediction, may have made the access wider all the same.
         return finding

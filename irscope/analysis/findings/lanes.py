@@ -57,12 +57,12 @@ def _padded(studied: Studied) -> Iterator[Finding]:
     yield studied.finding(
         "IRS105",
         line,
-        f"masks turn off {masked:.0%} of the lanes of each tile, which compute all the same",
+        f"masks turn off {masked:.0%} of the lanes of each tile, and these lanes execute the instructions too",
         f"{masked:.0%} of the instructions of tiles of {most:,} elements",
         1,
         [studied.in_ir(f"{1 - masked:.0%} of the {most:,} elements of its tiles are accessed", at, "evaluated")
          for at in tiles[:2]],
-        [Suggestion("a smaller tile in a loop over the row, or one over flat elements, that the size fills")],
+        [Suggestion("a smaller tile in a loop over the row, or flattened tiles, so that fewer lanes are masked off")],
         factor=1 / (1 - masked),
     )  # fmt: skip
 
@@ -157,8 +157,8 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
         finding = studied.finding(
             "IRS206",
             loads[0].first_line,
-            "a loop over single elements: every lane of the CTA loads and computes the same one",
-            f"one element in each iteration, where {lanes} lanes could have one each",
+            "a loop over single elements: every lane of the CTA loads and computes the same element",
+            f"one element in each iteration, where {lanes} lanes could load one each",
             1 << 5,
             [
                 studied.in_ir(f"its loads are of scalars: {', '.join(names)}", loop.first_line),

@@ -103,7 +103,7 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
                 f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
                 1,
                 [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],
-                [Suggestion(f"a grid that {units} divides, or a persistent kernel of {units} CTAs")],
+                [Suggestion(f"a grid size divisible by {units}, or a persistent kernel of {units} CTAs")],
             ),
             max(prediction.seconds - after, 0.0),
         )

@@ -275,18 +275,18 @@ class _Scheduled:
             levels += 1
         causes = [
             self._studied.in_ir(
-                f"stage {first} of {last + 1} begins it, stage {last} has the dot", load.first_line, stage=self._label
+                f"stage {first} of {last + 1} issues it, stage {last} has the dot", load.first_line, stage=self._label
             )
         ]
         for one in before[:2]:
-            what = f"its address comes from another load, {one.results[0].name}, which stage {_stage(one)} begins"
+            what = f"its address comes from another load, {one.results[0].name}, which stage {_stage(one)} issues"
             causes.append(self._studied.in_ir(what, one.first_line, stage=self._label))
         enough = levels * (asked - 2) + 3
         changes = () if stated else (FixChange("option", "num_stages", enough),)
         yield self._studied.finding(
             "IRS202",
             line,
-            f"is begun {ahead} iteration{'s' * (ahead > 1)} ahead, where num_stages={asked} asks for {asked - 1}",
+            f"is issued {ahead} iteration{'s' * (ahead > 1)} ahead, where num_stages={asked} requests {asked - 1}",
             f"{asked - 1 - ahead} iterations fewer to hide the memory latency",
             asked - 1 - ahead,
             causes,

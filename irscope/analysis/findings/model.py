@@ -158,8 +158,8 @@ def is_alone(changes: Iterable[FixChange]) -> bool:
 class Proof:
     """What compiling the change gave."""
 
-    helps: bool
-    """Whether what the finding is about is gone, or less."""
+    is_better: bool
+    """Whether the kernel is predicted to be faster with it; else, whether the finding is gone or less."""
     effects: tuple[str, ...] = ()
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
@@ -245,7 +245,7 @@ class Finding:
     @property
     def best_fix(self) -> Suggestion | None:
         """The suggestion that was compiled and is better, with the least predicted time; None without one."""
-        fixes = [one for one in self.suggestions if one.proof is not None and one.proof.helps]
+        fixes = [one for one in self.suggestions if one.proof is not None and one.proof.is_better]
         return min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or inf, default=None)
 
 

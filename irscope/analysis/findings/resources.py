@@ -41,7 +41,7 @@ def resource_findings(studied: Studied) -> Iterator[Finding]:
             continue
         over = memory.total - memory.limit
         fitting = min(fitting, memory.limit * stages // memory.total)
-        text = f"{memory.total} {memory.unit} of {memory.space} memory, {memory.limit} are there"
+        text = f"{memory.total} {memory.unit} of {memory.space} memory, of which the device has {memory.limit}"
         causes.append(Cause(text, "ir", "the allocator"))
         largest = max(memory.buffers, key=lambda one: one.size, default=None)
         if largest is not None:
@@ -54,7 +54,7 @@ def resource_findings(studied: Studied) -> Iterator[Finding]:
         causes.append(_set("num_stages", stages))
         suggestions = [_option("num_stages", count) for count in range(min(stages - 1, max(fitting, 1)), 0, -1)]
     suggestions.append(Suggestion("smaller tiles: `irscope layout --memory` compiles each of them"))
-    cost = f"{over} more than there is" if over else "it cannot be launched"
+    cost = f"{over} more than the device has" if over else "it cannot be launched"
     yield studied.about_kernel(
         "IRS503", "does not fit on the device", cost, max(1, over), causes, suggestions, place=place
     )
@@ -163,7 +163,7 @@ class _Assembly:
         """What the registers hold where most of some lines do."""
         peak = self.peak(lines)
         if peak is not None:
-            text = f"at most {self.live.counts[peak]} of its registers hold values at once"
+            text = f"at most {self.live.counts[peak]} of its registers are live at once"
             held = self.held(self.live.values(peak))
             where = f"line {self.live.body.numbers[peak]} of {self.stage}"
             yield Cause(f"{text}: {held}" if held else text, "assembly", where)
@@ -240,17 +240,17 @@ def _epilogue(studied: Studied) -> Iterator[Finding]:
     if behind <= inside:
         return
     fewer = replace(capture.resources, registers=max(registers - (behind - inside), 1))
-    other = occupancy(fewer, capture.target, found.warps_per_sm // found.blocks_per_sm)
-    if other is None or other.blocks_per_sm <= found.blocks_per_sm:
+    other = occupancy(fewer, capture.target, found.warps_per_sm // found.ctas_per_sm)
+    if other is None or other.ctas_per_sm <= found.ctas_per_sm:
         return
     after = range(end + 1, len(live.counts))
     peak = max(after, key=lambda line: live.counts[line])
     makers = assembly.makers(value for value in live.values(peak) if live.body.definers[value] in after)
-    limit = _figure(f"registers alone limit it to {found.blocks_per_sm} CTAs", "the limits of the target")
+    limit = _figure(f"registers alone limit it to {found.ctas_per_sm} CTAs", "the limits of the target")
     parts = Suggestion("split the epilogue: a slice of the accumulator at a time")
     yield studied.about_kernel(
         "IRS504",
-        f"needs more registers after its loop than in it: {behind} hold values, {inside} in the loop",
+        f"needs more registers after its loop than in it: {behind} are live, {inside} in the loop",
         f"{found.warps_per_sm} warps at once on one {found.unit} in place of {other.warps_per_sm}",
         other.warps_per_sm - found.warps_per_sm,
         [limit, *assembly.at_peak(after)],
@@ -270,7 +270,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     """The finding of a kernel of which few warps fit at once, if registers or memory on the chip limit them."""
     capture = studied.capture
     found = occupancy_of(capture) if capture.failure is None else None
-    if found is None or not found.blocks_per_sm or not {REGISTERS, SHARED, TENSOR_MEMORY} & set(found.limited_by):
+    if found is None or not found.ctas_per_sm or not {REGISTERS, SHARED, TENSOR_MEMORY} & set(found.limited_by):
         return
     has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
@@ -279,8 +279,8 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     limits = dict(found.limits)
     others = ", ".join(f"{cause} {blocks}" for cause, blocks in limits.items() if cause not in found.limited_by)
     limited = " and ".join(found.limited_by)
-    warps = found.warps_per_sm // found.blocks_per_sm
-    text = f"by {limited}, {found.blocks_per_sm} CTAs of {warps} warps fit on one {found.unit}; by others: {others}"
+    warps = found.warps_per_sm // found.ctas_per_sm
+    text = f"{limited} limit it to {found.ctas_per_sm} CTAs of {warps} warps per {found.unit}; other limits: {others}"
     yield studied.about_kernel(
         "IRS502",
         f"few warps fit at once: {found.warps_per_sm} of {found.max_warps} on one {found.unit}",
@@ -294,7 +294,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
 def _has_few_programs(capture: Capture, found: Occupancy) -> bool:
     """Whether a launch has no more programs than fit at once on the part of the target that is known."""
     grid = capture.launch.grid
-    return grid is not None and prod(grid) <= found.blocks_per_sm * part_of(str(capture.target)).multiprocessor_count
+    return grid is not None and prod(grid) <= found.ctas_per_sm * part_of(str(capture.target)).multiprocessor_count
 
 
 def _used(capture: Capture, found: Occupancy) -> Iterator[Cause]:
@@ -314,7 +314,7 @@ def _suggestions(capture: Capture, found: Occupancy) -> Iterator[Suggestion]:
     warps, stages = launch.option("num_warps", 4), launch.option("num_stages", 1)
     if SHARED in found.limited_by and isinstance(stages, int) and stages > 1:
         # Most of it is buffers, one for each stage.
-        fewer = found.blocks_per_sm * stages // (found.blocks_per_sm + 1)
+        fewer = found.ctas_per_sm * stages // (found.ctas_per_sm + 1)
         yield from (_option("num_stages", count) for count in (fewer, fewer - 1) if count > 0)
     if REGISTERS in found.limited_by and isinstance(warps, int):
         yield from _more_warps(launch)
@@ -329,6 +329,6 @@ def _registers_of_more(capture: Capture, found: Occupancy, warps: int) -> int | 
     """The most registers for each thread with which one more block fits; None if no number of them helps."""
     for registers in range(min(capture.resources.registers or 0, _MOST_REGISTERS) // 8 * 8, _LEAST_REGISTERS - 1, -8):
         other = occupancy(replace(capture.resources, registers=registers), capture.target, warps)
-        if other is not None and other.blocks_per_sm > found.blocks_per_sm:
+        if other is not None and other.ctas_per_sm > found.ctas_per_sm:
             return registers
     return None

@@ -152,7 +152,7 @@ def _conflicts(studied: Studied, cost: Cost) -> Finding:
         "IRS402",
         cost.line,
         f"has {ways:.3g}-way bank conflicts in shared memory",
-        f"{cost.excess} wavefronts of each warp more than needed, each time",
+        f"{cost.excess} wavefronts per warp more than needed, per execution",
         cost.excess,
         [
             studied.in_ir(cost.summary, cost.line, "evaluated"),

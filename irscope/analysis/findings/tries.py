@@ -205,7 +205,7 @@ def _stores_same(own: Studied, after: Capture) -> bool:
 
 
 def is_fixed(finding: Finding) -> bool:
-    return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
+    return any(one.proof is not None and one.proof.is_better for one in finding.suggestions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +239,10 @@ def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = Fa
     fits = not failure
     narrower = dict(_narrower(own, other)) if finding.code == "IRS401" else {}
     loops = own.operations[finding.line][1] if narrower else 0
-    helps = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
+    is_better = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
     more = _of_layouts(finding, own, other) if relaid else ()
     effects = (*effects, *narrower, *more, *_others(finding, before, after))
-    return Proof(helps, effects, failure)
+    return Proof(is_better, effects, failure)
 
 
 def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:

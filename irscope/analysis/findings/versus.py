@@ -1,4 +1,4 @@
-"""Why one compile of a kernel is slower than another: the terms of both predictions that differ, and where they do."""
+"""Why one compile of a kernel is slower than another: the terms of both predictions that differ, and the lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Versus:
 
     @property
     def sentence(self) -> str:
-        """`predicted to take 1.8 times as long with num_warps 8 → 1: spills`, or why that is not known."""
+        """`predicted time × 1.8 with num_warps 8 → 1: spills`, or why that is not known."""
         ratio = self.ratio
         if ratio is None:
             return f"not predicted: {self.before.why_not or self.after.why_not}"
@@ -67,8 +67,8 @@ class Versus:
         with_ = f" with {', '.join(self.options)}" if self.options else ""
         where = f"; the IR first differs after {self.first_pass}" if self.first_pass else ""
         if abs(ratio - 1) < LEAST_SHARE:
-            return f"predicted to take as long{with_}{where}"
-        return f"predicted to take {ratio:.3g} times as long{with_}{about}{where}"
+            return f"predicted time unchanged{with_}{where}"
+        return f"predicted time × {ratio:.3g}{with_}{about}{where}"
 
 
 def versus(before: Capture, after: Capture) -> Versus:

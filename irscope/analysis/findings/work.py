@@ -83,11 +83,11 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
             "IRS104",
             heaviest,
             f"{one.argument} is read {times:.3g} times by each CTA{where}",
-            f"{asked - distinct:,} bytes of a CTA more than the {distinct:,} that it needs",
+            f"{asked - distinct:,} bytes per CTA more than the {distinct:,} that it needs",
             1,
             [
                 studied.in_ir(
-                    f"program ({x // 2}, {y // 2}, {z // 2}) asks for {asked:,} bytes of {one.argument}, of which "
+                    f"program ({x // 2}, {y // 2}, {z // 2}) requests {asked:,} bytes of {one.argument}, of which "
                     f"{distinct:,} are distinct",
                     heaviest,
                     "evaluated",
@@ -230,7 +230,7 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
             "IRS306",
             lines[0],
             "multiplies and sums tiles element by element: a dot does both on the tensor cores",
-            f"{prod(product.result_types[0].shape):,} multiplications and additions on the FMA units, each time",
+            f"{prod(product.result_types[0].shape):,} multiplications and additions on the FMA units, per execution",
             1 << 5,
             [
                 studied.in_ir(f"two tiles are broadcast to {shape}", product.first_line,
@@ -394,7 +394,7 @@ def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
         "IRS308",
         dot.first_line,
         f"a tile of {rows}×{columns} is too small to reuse what it loads",
-        f"a tile of {tile} loads {times:.2g} times less",
+        f"a tile of {tile} loads {times:.2g} times fewer bytes",
         1 << 5,
         [
             studied.in_ir(f"the result of the dot is {rows}×{columns}", dot.first_line),

@@ -380,9 +380,9 @@ class _FirstValues:
         )
 
 
-Part = Literal["before", "begin", "loop", "end", "behind"]
-"""Before all partitions, then of a partition before its loop, in it and behind it, and behind all partitions."""
-_PARTS: tuple[Part, ...] = ("before", "begin", "loop", "end", "behind")
+Part = Literal["before", "begin", "loop", "end", "after"]
+"""Before all partitions, then of a partition before its loop, in it and after it, and after all partitions."""
+_PARTS: tuple[Part, ...] = ("before", "begin", "loop", "end", "after")
 _Slot = tuple[int, int | None]
 """Line of a ring's allocation, and one of its slots."""
 
@@ -451,7 +451,7 @@ def _ordered_events(found: WarpSpecialization) -> Iterator[WarpEvent]:
 
 def _part(use: WarpRingUse, begin: int, in_loops: Sequence[int] | None) -> Part:
     if not use.partition:
-        return "before" if use.line < begin else "behind"
+        return "before" if use.line < begin else "after"
     if in_loops is None or min(in_loops) <= use.line <= max(in_loops):
         return "loop"
     return "begin" if use.line < min(in_loops) else "end"

@@ -35,7 +35,7 @@ class RowCounts:
     spills: int | None = None
     """Bytes that each thread stores to and loads from spilled registers."""
     shared: int | None = None
-    """Bytes of shared memory (LDS) per block."""
+    """Bytes of shared memory (LDS) per CTA."""
     occupancy: float | None = None
     """Per cent of the warps that a multiprocessor could hold."""
     convert_layouts: int | None = None

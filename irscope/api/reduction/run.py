@@ -54,8 +54,8 @@ def python_case(capture: Capture) -> PythonCase:
     nested += [name for name, text in constants.items() if not _is_literal(text)]
     if nested:
         raise RecordingError(
-            f"--python takes kernels whose parameters are numbers, pointers and plain constants, and {capture.name} "
-            f"has {', '.join(nested)}."
+            f"--python-output takes kernels whose parameters are numbers, pointers and plain constants, and "
+            f"{capture.name} has {', '.join(nested)}."
         )
     rows: list[tuple[str, str, bool]] = []
     for name, kind in launch.signature:

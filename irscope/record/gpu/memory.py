@@ -39,7 +39,7 @@ _ENOUGH_S = 0.3
 """A race does not show in every run: there are more of them where they are quick."""
 
 _MOVED_RUNS = 12
-"""Of the empty plan's kernel, on inputs moved by one unit in the last place."""
+"""Of the empty plan's kernel, on inputs perturbed by one unit in the last place."""
 _FEWEST_MOVED_RUNS = 4
 _NOISE_S = 5.0
 _SUM_EPSILON = 2.0**-22
@@ -318,7 +318,9 @@ class KeptArguments:
 
     def _run_moved(self, alive: Callable[[], None]) -> list[str]:
         generators: dict[torch.device, torch.Generator] = {}
-        moved = f"runs on inputs moved by one unit in the last place{' of TF32' if self.arithmetic.reads_tf32 else ''}"
+        moved = (
+            f"runs on inputs perturbed by one unit in the last place{' of TF32' if self.arithmetic.reads_tf32 else ''}"
+        )
         began = time.monotonic()
         for number in range(_MOVED_RUNS if any(storage.is_movable for storage in self.storages) else 0):
             self.fill()

@@ -1,6 +1,6 @@
 """How far a launch's outputs move by rounding alone, element by element, and whether a variant stays within that.
 
-The empty plan's kernel is run on inputs moved by one unit in the last place, and compiled so that only the order or
+The empty plan's kernel is run on inputs perturbed by one unit in the last place, and compiled so that only the order or
 the rounding of its arithmetic differs. `docs/gpu.md` explains the rule.
 """
 

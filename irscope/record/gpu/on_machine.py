@@ -163,7 +163,7 @@ class MachineSession:
             return Agreement("failed", detail=str(error))
         except WrongProgram as error:
             return Agreement("fault", detail=str(error))
-        noise = f"{MOVED_RUNS} runs on inputs moved by one unit"
+        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
         return agreement_of(elements, reference, moved, results, noise)
 
     def check_recorded(self) -> Agreement:
@@ -175,7 +175,7 @@ class MachineSession:
         if self.made_up or set(left) != set(reference):
             unknown = ", ".join(sorted(set(reference) - set(left)) or self.made_up)
             raise NotRun(f"the data of {unknown} are not recorded: a smaller launch has them")
-        noise = f"{MOVED_RUNS} runs on inputs moved by one unit"
+        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
         return agreement_of(elements, reference, moved, left, noise)
 
     def time(

@@ -108,7 +108,7 @@ def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> C
     tell_origin(capture, tell)
     log = find_log(capture, run)
     if log.differing:
-        tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(log.differing)}.")
+        tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(log.differing)}.")
     full = replace(capture, log=log)
     update_stored(capture, full, tell)
     return full
@@ -166,7 +166,7 @@ def with_llvm_passes(capture: Capture, *, run: Run = compiled, tell: Tell = warn
         raise StageNotFound(f"LLVM's passes cannot be listed, as it cannot be compiled here: {error}") from error
     last = next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), "")
     if last and again.texts.get(last) != capture.text(last):
-        tell(f"Compiled again, its {last} came out otherwise: Triton {again.environment.triton_version} made it.")
+        tell(f"Compiled again, its {last} compiled differently: Triton {again.environment.triton_version} made it.")
     return replace(capture, snapshots=(*capture.passes(), *again.passes("llvm")))
 
 

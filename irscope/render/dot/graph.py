@@ -24,7 +24,7 @@ BAD = "#c81e1e"
 CHANGED, IDLE, UNSURE, FAILED = "#bfe3d0", "#f6f7f9", "#fdf3cf", "#fbd5d5"
 CHANGED_EDGE, IDLE_EDGE, UNSURE_EDGE = "#2f7d5b", "#d3d7de", "#b08900"
 """Of passes."""
-PART_COLORS = {"dot": "#d55e00", "memory": "#0072b2", "shared": "#56b4e9", "exchange": "#cc79a7"}
+PART_COLORS = {"dot": "#d55e00", "memory": "#0072b2", "shared": "#009e73", "exchange": "#cc79a7"}
 """Of what instructions do."""
 
 _DARK: Mapping[str, str] = {

@@ -220,10 +220,10 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
             lines.append(f"{'':13}{' < '.join(_place(frame, '') for frame in cost.chain)}")
     lines += [
         "",
-        "above minimum: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
-        "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
+        "above minimum: sectors or lines (global) or wavefronts (shared, conversions) of one warp, per execution.",
+        "ideal: each instruction's distinct bytes packed; minimum: those of a warp packed. Sums of the launch.",
         "TTGIR: the lines of irscope show ID --stage ttgir --loc.",
-        *(["Counts are of the PTX: ptxas may make equal accesses once, or leave some out."] if _of_ptx(rows) else []),
+        *(["Counts are of the PTX: ptxas may merge equal accesses, or remove some."] if _of_ptx(rows) else []),
         *_assumptions(rows),
     ]
     if not all(cost.by_operation for cost in rows):

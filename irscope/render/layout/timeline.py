@@ -25,14 +25,14 @@ def memory_text(
 
 
 def headline(allocation: AllocatedMemory) -> str:
-    """`98304 of 232448 bytes of shared memory`, and by how much that is too many."""
+    """`98304 of 232448 bytes of shared memory`, and by how much that exceeds the limit."""
     total, limit = allocation.total, allocation.limit
     text = f"{total}{f' of {limit}' if limit is not None else ''} {allocation.unit} of {allocation.space} memory"
-    return f"{text}: {total - limit} too many" if limit is not None and total > limit else text
+    return f"{text}: limit exceeded by {total - limit}" if limit is not None and total > limit else text
 
 
 def peak_line(allocation: AllocatedMemory) -> str:
-    """Where most is held, and what of the total nobody holds there."""
+    """The peak of the allocation, and the bytes of the total that no buffer has there."""
     step, held = allocation.peak_step, allocation.held_at_peak
     where = f" ({place_text(step.place)})" if step.place else ""
     gaps = f"; {allocation.total - held} in gaps" if held < allocation.total else ""
@@ -40,7 +40,7 @@ def peak_line(allocation: AllocatedMemory) -> str:
         # Source: "PTX ISA", tcgen05.alloc.
         gaps += " (columns are allocated by powers of two)"
     when = f"{step.operation}{where}, step {step.number} of {len(allocation.steps)}"
-    return f"peak: {held} {allocation.unit} held at {when}{gaps}"
+    return f"peak: {held} {allocation.unit} allocated at {when}{gaps}"
 
 
 def owner_text(buffer: Buffer) -> str:
@@ -84,7 +84,7 @@ def _one(title: str, allocation: AllocatedMemory, width: int | None, color: bool
     lines.append(table(head, rows, width=width, color=color).rstrip("\n"))
     padded = sum(one.padding for one in allocation.buffers if one.is_live(peak))
     if padded:
-        lines.append(f"{padded} of the bytes held at the peak are padding inside the layouts.")
+        lines.append(f"{padded} of the bytes allocated at the peak are padding inside the layouts.")
     if not all(one.is_exact for one in allocation.buffers):
         lines.append("≤: this Triton does not write the size of scratch: the most that fits there.")
     return "\n".join(lines) + "\n"
@@ -333,7 +333,7 @@ class _Panel:
             y = base - covered(self.memory.live_at(step)) / self.extent * _STRIP
             path += f"L{self.x(step):.1f} {y:.1f}H{self.x(step + 1):.1f}"
         self.canvas.path(f"{path}V{base:.1f}Z", "curve")
-        self.canvas.text(_LEFT - 8, base - 2, "held", look="m", size=LEAST, anchor="end")
+        self.canvas.text(_LEFT - 8, base - 2, "allocated", look="m", size=LEAST, anchor="end")
         self.canvas.line(_LEFT, base, _WIDTH - _RIGHT, base, "grid")
 
     def _key(self, index: int) -> None:

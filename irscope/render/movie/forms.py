@@ -42,7 +42,7 @@ _ROW = 40.0
 _FAMILY = 34.0
 """Pixels of a family of instructions, at most."""
 _LINE = 17.0
-_BARS = "operations added above the line, removed below; heights by square root, cut where LLVM's dialects begin"
+_BARS = "operations added above the line, removed below, on a square-root scale; cut where LLVM's dialects begin"
 _KEY = (
     "colour: a warp, or banks of shared memory · marked: the first thread's elements · blue frame: changed by this pass"
 )
@@ -248,7 +248,7 @@ class _Scene:
         area = self._changes_area
         y, left, room = area.top + 44, area.left + 14, area.width - 28
         if not at:
-            text = "what earlier passes left" if frame.passes else "what the front end wrote"
+            text = "the IR of the passes before" if frame.passes else "the IR of the front end"
             self.canvas.text(left, y, text, look="m", size=LEAST)
             return
         rows = _rows_of(frame)
@@ -258,7 +258,7 @@ class _Scene:
         bottom = area.bottom
         if not all(one.is_certain for one in frame.changes):
             bottom -= _LINE
-            text = "~ it is not known which of several"
+            text = "~ which of several is unknown"
             self.canvas.text(left, area.bottom - 10, text, look="m", size=LEAST, room=room)
         most = int((bottom - y - 6) // _LINE) + 1
         for number, (made, removed, name, place) in enumerate(rows if len(rows) <= most else rows[: most - 1]):

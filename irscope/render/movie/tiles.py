@@ -172,7 +172,7 @@ def _of_threads(threads: ThreadMap, rows: int, columns: int, word: str) -> Drawn
     shift = len(threads.layout.vectors("register")) + len(threads.layout.vectors("lane"))
     last = len(threads.shape) - 1
     run, dimension = max(((threads.contiguous(one), one) for one in range(last + 1)), default=(1, 0))
-    together = f", {run} contiguous{'' if dimension == last else ' in a column'}" if run > 1 else ""
+    together = f", {run} {'contiguous' if dimension == last else f'along dim {dimension}'}" if run > 1 else ""
     some = f"{threads.warps} {word}{'s' * (threads.warps > 1)}"
     if (copies := threads.replication.warps) > 1:
         # Of those that hold one element, the first one's colour is shown.

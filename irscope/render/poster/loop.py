@@ -262,7 +262,7 @@ _PARTITIONS = 78.0
 _ROW, _LEAST_ROW = 22.0, 15.0
 """Pixels of a lane, and of a slot; at least."""
 _GAP = 3.0
-_NOTHING_AHEAD = "the loop: nothing is begun ahead"
+_NOTHING_AHEAD = "the loop: no load is issued ahead"
 
 
 def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
@@ -357,7 +357,7 @@ def _turn_name(flight: InFlight, column: _Column) -> str:
     if column.iteration == BEFORE:
         return "before" if column.width > 48 else ""
     if flight.iterations is not None and column.iteration >= flight.iterations:
-        return "behind" if column.width > 48 else ""
+        return "after" if column.width > 48 else ""
     return f"iteration {column.iteration}" if column.width > 78 else str(column.iteration)
 
 
@@ -368,9 +368,9 @@ def _phases(flight: InFlight) -> dict[int, str]:
     begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.iteration != BEFORE]
     ahead = {_key_of(step) for step in flight.steps if step.iteration == BEFORE} & {_key_of(step) for step in begun}
     last = max((step.iteration for step in begun), default=iterations[-1])
-    before, inside, behind = (
-        ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
-    )
+    before, inside, behind = ("before it", _NOTHING_AHEAD, "after it")
+    if ahead:
+        before, inside, behind = "prologue", "steady state", "epilogue"
     found: dict[int, str] = {}
     for iteration in iterations:
         own = [step for step in begun if step.iteration == iteration]
@@ -491,7 +491,7 @@ def title_of(flight: InFlight) -> tuple[str, str]:
         else "trip count not known"
     )
     if flight.iterations is None and flight.launch_iterations is not None:
-        iterations = f"drawn for many iterations, this launch has {_times(flight.launch_iterations)}"
+        iterations = f"drawn for many iterations; the launch has {flight.launch_iterations}"
     nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
     return "The loop, iteration by iteration", " · ".join(

@@ -10,7 +10,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.movie.model import Tile
 from irscope.analysis.roofline import Roofline
 from irscope.analysis.source.annotations import AnnotatedCode
-from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
+from irscope.device.occupancy import BLOCKS, CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.model import line_text
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import MOST, Cost, GlobalAccess
@@ -25,6 +25,8 @@ from irscope.render.text.findings import grouped, told_of
 from irscope.render.text.tables import duration_text, percent
 
 _ACCESS = 32.0
+_TWO_COLUMNS = 600.0
+"""Pixels above which an area has two columns of accesses."""
 
 
 def rows_of(height: float) -> int:
@@ -32,20 +34,22 @@ def rows_of(height: float) -> int:
     return max(int(height // _ACCESS), 0)
 
 
-def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
-    """Draw the accesses, those that waste most first."""
+def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> float:
+    """Draw the accesses, those that waste most first, in two columns of a wide area; returns where they end."""
     if not rows:
-        canvas.paragraph(area, "No access to global memory could be read.", look="m", size=12, lines=2)
-        return
-    most = max(rows_of(area.height), 1)
+        return canvas.paragraph(area, "No access to global memory could be read.", look="m", size=12, lines=2)
+    columns = 2 if area.width > _TWO_COLUMNS else 1
+    most = max(rows_of(area.height), 1) * columns
     if len(rows) > most:
-        most = max(rows_of(area.height - 14), 1)
-    y = area.top
-    for row in sorted(rows, key=_is_idle)[:most]:
-        _access(canvas, area, y, row)
-        y += _ACCESS
+        most = max(rows_of(area.height - 14), 1) * columns
+    wide, y = (area.width - 40 * (columns - 1)) / columns, area.top
+    for number, row in enumerate(sorted(rows, key=_is_idle)[:most]):
+        y = area.top + number // columns * _ACCESS
+        _access(canvas, Rect(area.left + number % columns * (wide + 40), area.top, wide, area.height), y, row)
+    y += _ACCESS
     if len(rows) > most and y + 13 <= area.bottom + 2:
         canvas.text(area.left, y + 11, f"and {len(rows) - most} more", look="m", size=LEAST)
+    return y
 
 
 def _is_idle(row: Cost) -> bool:
@@ -126,11 +130,11 @@ def draw_dot_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> N
     canvas.text(area.left, area.top + 10, named, look="m", size=LEAST, room=area.width)
     shown = Tile(tile.shape, row.elements[0], row.encoding, row.alias, tile.shape)
     drawn = draw_tile(shown, {(row.encoding, tile.shape): row.answer}, tile.target)
-    left, top = area.left + (area.width - drawn.width) / 2, area.top + 34 + (area.height - 69 - drawn.height) / 2
+    left, top = area.left + (area.width - drawn.width) / 2, area.top + 36 + (area.height - 76 - drawn.height) / 2
     canvas.text(left + drawn.width / 2, top - 6, drawn.title, look="m", size=LEAST, anchor="middle")
     with canvas.group(f'transform="translate({left:.1f} {top:.1f})"'):
         canvas.parts.append(tile_svg(drawn))
-    canvas.text(area.left, area.bottom - 2, drawn.caption, look="m", size=LEAST, room=area.width)
+    canvas.paragraph(Rect(area.left, area.bottom - 27, area.width, 0), drawn.caption, look="m", lines=2)
 
 
 def draw_registers(canvas: Canvas, area: Rect, found: AnnotatedCode | None, facts: Facts) -> None:
@@ -296,7 +300,7 @@ def _taken(capture: Capture, cause: str) -> str:
     if cause == WARPS:
         warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
         return f"warps: {warps} per CTA"
-    return cause
+    return "hardware limit" if cause == BLOCKS else cause
 
 
 def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failure: str) -> None:
@@ -309,9 +313,10 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         _say(canvas, area, "No findings.")
         return
     height = min((area.bottom - y) / max(len(shown), 1), 60.0)
+    lines = 3 if len(shown) == 1 else 2
     for finding, *others in shown:
         look = "bad" if finding.kind.rank < _BAD_BELOW else "warn"
-        canvas.rect(Rect(area.left, y + 1, 4, 42), look, radius=2)
+        canvas.rect(Rect(area.left, y + 1, 4, 14 + 14 * lines), look, radius=2)
         used = canvas.text(
             area.left + 12, y + 12, f"{finding.code} {finding.kind.name}", look=look, room=area.width - 100
         )
@@ -320,7 +325,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
             more = f" and {len(others)} more" if others else ""
             canvas.text(area.right, y + 12, _line_of(place) + more, look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
-        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=2)
+        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=lines)
         y += height
 
 
@@ -355,7 +360,7 @@ def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
     """Draw the minimum time that the memory and each unit need for the launch."""
     top = canvas.paragraph(area, floor_line(roofline), lines=2) + 5
     times = sorted(((name, low) for name, (low, high) in roofline.times_s.items() if high > 0), key=lambda row: -row[1])
-    rows = [(name, low, duration_text(low), "") for name, low in times[: int((area.bottom - top) // 17)]]
+    rows = [(name, low, duration_text(low), "") for name, low in times[: max(0, int((area.bottom - top) // 17))]]
     canvas.bars(Rect(area.left, top, area.width, area.bottom - top), rows, 106, 17)
 
 

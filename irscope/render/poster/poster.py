@@ -28,7 +28,7 @@ from irscope.render.poster.panels import (
     draw_source,
     rows_of,
 )
-from irscope.render.text.failure import failed_line
+from irscope.render.text.failure import failed_line, ptx_line
 from irscope.render.text.tables import duration_text, short_name
 from irscope.timing.predict import Prediction
 
@@ -135,8 +135,7 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
     has_accesses = bool(facts.accesses) and rows_of(left - 24) > 0
     if has_accesses:
         canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
-        draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
-        y += 32 + 32 * len(facts.accesses)
+        y = 12 + draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
     drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
     draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
     return has_accesses
@@ -177,23 +176,27 @@ def _side(canvas: Canvas, facts: Facts) -> None:
     if roofline is not None and roofline.floor_s is not None:
         rest = below
         if found:
-            upper = Rect(below.left, top, below.width, 96)
+            upper = Rect(below.left, top, below.width, 110)
             room = canvas.panel(upper, "Worst finding")
             draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
             rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
         part = roofline.peaks.name if roofline.peaks is not None else ""
         draw_roofline(canvas, canvas.panel(rest, "Roofline", part), roofline)
         return
+    if not found and not told and failure is not None:
+        return
     count = f"of {len(found)}" if len(found) > WORST else ""
     draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
 
 
 def _ir_before_failure(capture: Capture) -> tuple[list[str], int]:
-    """The lines of the IR that the failed pass read, and the 0-based one of the error, by default the last.
+    """The lines of the IR that the failed pass read, or of ptxas's PTX, and the 0-based one of the error or the last.
 
-    Without locations; no lines of a compile that has assembly.
+    Without locations; no lines of any other compile that has assembly.
     """
     failure = capture.failure
+    if (at := ptx_line(capture)) is not None:
+        return text_lines(capture.text("ptx").rstrip()), at - 1
     if failure is None or any(stage_named(stage).kind in ("ptx", "amdgcn") for stage in capture.stages):
         return [], 0
     failed = next((one for one in capture.snapshots if one.label == failure.pass_label), None)
@@ -227,7 +230,8 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
         rows = int((rest.height - 46) // _LINE)
         first = max(0, min(at - rows // 2, len(text) - rows))
         of_all = f"lines {first + 1} to {min(first + rows, len(text))} of {len(text)}"
-        room = canvas.panel(rest, "IR before the failed pass", of_all)
+        title = "IR before the failed pass" if ptx_line(facts.capture) is None else "PTX that ptxas rejects"
+        room = canvas.panel(rest, title, of_all)
         for number, line in enumerate(text[first : first + rows], 1):
             canvas.text(room.left, room.top + number * _LINE - 3, line, size=LEAST, room=room.width)
         return

@@ -102,12 +102,12 @@ def _hint(captures: Sequence[Outline]) -> str:
     """The commands that show more of these captures; where none compiled, of what there is of them."""
     if any(row.head.has_compiled for row in captures):
         return (
-            "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; irscope why ID "
-            "what is slow."
+            "irscope show ID --stage ttgir prints a stage; irscope passes ID lists the passes; irscope why ID "
+            "reports what is slow."
         )
     reached = next((row.facts.stages[-1] for row in captures if row.facts.stages), "")
     stage = f"; irscope show ID --stage {reached} prints the last stage that was made" if reached else ""
-    passes = "; irscope passes ID the passes up to the failure" if reached else ""
+    passes = "; irscope passes ID lists the passes up to the failure" if reached else ""
     return f"irscope show ID --json has the whole output of the compiler{stage}{passes}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture
 
 _FRAMES_OF_OUTPUT = 15
@@ -20,14 +21,26 @@ _PARSER = re.compile(r'loc\("[^"\n]*":(\d{1,7}):(\d{1,5})\): (?=error: )')
 
 
 def failed_line(capture: Capture) -> tuple[str, int] | None:
-    """The line of Python that the compiler's first error names, as (file, line); None if it names none."""
+    """The line of Python that the compiler's or ptxas's first error is about, as (file, line); None if unknown."""
     # /home/me/matmul.py:39:25: error: 'tt.dot' op expected …
     for text in capture.failure.diagnostics.splitlines() if capture.failure is not None else ():
         place, is_error, _ = text.partition(": error: ")
         file, _, line = place.rpartition(":")[0].rpartition(":")
         if is_error and file.endswith(".py") and line.isdecimal() and len(line) < 8:
             return file, int(line)
+    if (at := ptx_line(capture)) is not None:
+        chain = capture_locations(capture, capture.text("ptx"), "ptx").chain_at(at)
+        return (chain[0].file, chain[0].line) if chain else None
     return None
+
+
+def ptx_line(capture: Capture) -> int | None:
+    """The line of the PTX that ptxas's first error names; None if it names none."""
+    # ptxas matmul.ptx, line 47; error : Not a name of any known instruction: 'frobnicate'
+    failure = capture.failure
+    line = failure.message.partition(", line ")[2].partition(";")[0] if failure is not None else ""
+    is_named = failure is not None and failure.stage == "cubin" and "ptx" in capture.texts and line.isdecimal()
+    return int(line) if is_named and len(line) < 8 else None
 
 
 def failure_text(capture: Capture) -> str:

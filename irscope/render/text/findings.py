@@ -75,7 +75,7 @@ def _summary(capture: Capture, time: Timed) -> list[str]:
     if time.model is None:
         rows += [f"    {one}" for one in prediction.notes[:1]]
     shares = [f"{basename(one.file)}:{one.line} {one.share:.0%}" for one in prediction.lines if one.line][:3]
-    return [*rows, f"    most of it: {', '.join(shares)}"] if shares else rows
+    return [*rows, f"    most of the time: {', '.join(shares)}"] if shares else rows
 
 
 def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: str) -> Iterator[str]:
@@ -234,14 +234,14 @@ def _calls(finding: Finding) -> str:
 def _order(suggestion: Suggestion) -> int:
     if suggestion.proof is None:
         return 1
-    return 0 if suggestion.proof.helps else 2
+    return 0 if suggestion.proof.is_better else 2
 
 
 def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     proof = one.proof
     if proof is None:
         yield f"  not tried: {one.text}"
-    elif proof.helps:
+    elif proof.is_better:
         yield f"  fix: {one.text}"
         yield f"        compiled with {one.tried}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
     else:
@@ -265,6 +265,6 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
         "effects failure predicted_s=seconds",
         **head,
         compiled_with=head["changes"],
-        outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",
+        outcome="better" if proof.is_better else "failed" if proof.failure else "no improvement",
         time=time if proof.timing else None,
     )

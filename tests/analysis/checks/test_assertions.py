@@ -67,12 +67,12 @@ def failing(kind: str, message: str) -> Callable[[Capture], Capture]:
 SMALL = Resources(registers=32, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=4096)
 
 PLANTED: dict[str, tuple[Assertion, str, Callable[[Capture], Capture], str]] = {
-    "registers": (MaxRegisters(64), TILE, taking(registers=65), "takes 65 registers per thread, 64 are allowed"),
-    "accumulators": (MaxRegisters(64), TILE, taking(accumulator_registers=33), "takes 65 registers per thread"),
-    "unknown registers": (MaxRegisters(64), TILE, lambda one: replace(one, resources=Resources()), "is not known"),
+    "registers": (MaxRegisters(64), TILE, taking(registers=65), "uses 65 registers per thread, 64 are allowed"),
+    "accumulators": (MaxRegisters(64), TILE, taking(accumulator_registers=33), "uses 65 registers per thread"),
+    "unknown registers": (MaxRegisters(64), TILE, lambda one: replace(one, resources=Resources()), "is unknown"),
     "spills": (NoSpills(), TILE, taking(spill_load_bytes=8), "spills 8 bytes of registers per thread"),
     "scalar spills": (NoSpills(), TILE, taking(scalar_spills=2), "spills 2 scalar registers"),
-    "shared": (MaxShared(4096), TILE, taking(shared_bytes=4097), "takes 4097 bytes of shared memory per CTA"),
+    "shared": (MaxShared(4096), TILE, taking(shared_bytes=4097), "uses 4097 bytes of shared memory per CTA"),
     "fit": (Compiled(), TILE, failing("fit", "out of resource: shared memory"), "it does not fit: out of resource"),
     "compile": (Compiled(), TILE, failing("assembler", "ptxas fatal: no"), "it does not compile: ptxas: ptxas fatal"),
     "wgmma": (Uses("wgmma"), ATTENTION, rewritten("ptx", r"wgmma\.mma_async\S*", "mov.b32"), "has no wgmma in its ptx"),
@@ -89,7 +89,7 @@ PLANTED: dict[str, tuple[Assertion, str, Callable[[Capture], Capture], str]] = {
         Pipelined(), MATMUL,
         # The copies before the loop are not the loop's any more.
         rewritten("ttgir", r"(?m)^(    %\w+ = )ttg\.async_copy_global_to_local\b", r"\1ttg.other_copy"),
-        "no ttg.async_copy_global_to_local is begun before the loop",
+        "no ttg.async_copy_global_to_local is issued before the loop",
     ),
     "narrow load": (
         NoFinding(frozenset({"IRS101"})), MATMUL,

@@ -57,7 +57,11 @@ def test_equal_loads_of_a_warp_are_counted_as_the_assembler_makes_them() -> None
     [
         ("scalars", "tt.load", "warps may leave before it, at '@P0 EXIT' (0070)"),
         ("triangle", "tt.load", "the SASS has 8 instructions for 1 of the PTX, some of which execute with"),
-        ("matmul_naive_kernel", "ttg.async_copy_global_to_local", "the hardware counts some sectors of asynchronous"),
+        (
+            "matmul_naive_kernel",
+            "ttg.async_copy_global_to_local",
+            "the hardware's count of the sectors of",
+        ),
         ("column", "tt.load", "warps may leave before it, at '@P0 BRA `(.L_x_1)' (0160)"),
     ],
 )

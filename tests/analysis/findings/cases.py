@@ -165,7 +165,7 @@ CASES = (
          _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=64), "shared memory", ("cuda:90",),
          is_of_kernel=True, helps="num_stages=4"),
     Case("IRS504", _variant("blended", f"{_DOT}, *fp32:16, *fp32:16, i32:16", HEAVY=True, TILE=64),
-         _variant("blended", f"{_DOT}, *fp32:16, *fp32:16, i32:16", HEAVY=False, TILE=64), "hold values at once",
+         _variant("blended", f"{_DOT}, *fp32:16, *fp32:16, i32:16", HEAVY=False, TILE=64), "are live at once",
          _CUDA, helps="num_warps=8"),
     Case("IRS602", _variant("added", "*bf16:16, *bf16:16", BLOCK=128), _variant("added", _WORDS, BLOCK=128),
          "compare-and-swap", ("cuda:80", "cuda:90", "hip:gfx942")),

@@ -53,7 +53,7 @@ def contradictions(
             if after is None:
                 wrong.append(f"{one.tried} was not compiled")
                 continue
-            if proof.helps and not after.has_compiled:
+            if proof.is_better and not after.has_compiled:
                 wrong.append(f"{one.tried} is said to help, and does not compile")
             for effect in proof.effects:
                 sides = effect.split(" → ")

@@ -19,10 +19,10 @@ from irscope.target import Target
         # Compiled as a constant, 1000 gives `ld.global.v4.b32` of float16, 1001 `ld.global.b16`.
         (
             {"n": 1000},
-            "a multiple of 16 (pad the tensor), or make it tl.constexpr: then it is known that 8 divides 1000",
+            "a multiple of 16 (pad the tensor), or make it tl.constexpr: then the compiler knows that 8 divides 1000",
         ),
-        ({"n": 1000, "m": 1000}, "make them tl.constexpr: then it is known that 8 divides 1000"),
-        ({"n": 1000, "m": 36}, "make them tl.constexpr: then it is known that 4 divides 1000 and 36"),
+        ({"n": 1000, "m": 1000}, "make them tl.constexpr: then the compiler knows that 8 divides 1000"),
+        ({"n": 1000, "m": 36}, "make them tl.constexpr: then the compiler knows that 4 divides 1000 and 36"),
         ({"n": 1001}, "or make it tl.constexpr if it is one already"),
         ({"n": 1001, "m": 1000}, "or make them tl.constexpr if they are already"),
         ({"n": None}, "or make it tl.constexpr if it is one already"),

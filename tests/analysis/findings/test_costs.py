@@ -71,7 +71,7 @@ def test_why_one_compile_is_slower_than_another(run: Run) -> None:
     assert row["ratio"] == found.ratio
     same = versus(clean, clean)
     assert (same.terms, same.options, same.first_pass, same.new) == ((), (), "", ())
-    assert same.sentence == "predicted to take as long"
+    assert same.sentence == "predicted time unchanged"
     kernel = replace(planted.launch.kernel, name="another")
     twin = versus(clean, replace(planted, launch=replace(planted.launch, kernel=kernel)))
     assert (twin.ratio, twin.options, twin.first_pass) == (found.ratio, (), "")

@@ -63,7 +63,7 @@ def test_what_computes_something_else_is_no_fix(operation: str, is_fix: bool) ->
     ((answer,), _) = tried(Studied(capture()), [finding("IRS501", *WARPS)], compiled, Budget())
     (one,) = answer.suggestions
     assert one.proof is not None
-    assert one.proof.helps == is_fix
+    assert one.proof.is_better == is_fix
     assert ("same result" in one.proof.effects) == is_fix
     assert is_fix or "computes something else" in one.proof.failure
 
@@ -95,7 +95,7 @@ def test_of_other_data_nothing_is_compared() -> None:
     ((answer,), _) = tried(Studied(capture()), [finding("IRS501", FixChange("divisible", "n", 16))], compiled, Budget())
     (one,) = answer.suggestions
     assert one.proof is not None
-    assert one.proof.helps
+    assert one.proof.is_better
     assert "result not compared" in one.proof.effects
 
 

@@ -77,13 +77,13 @@ def test_fewer_spills_help_and_more_do_not() -> None:
     assert compare(SPILLS, Studied(capture(64)), Studied(capture(0, 128))) == Proof(
         True, ("64 bytes spilled → 0 bytes spilled", "255 → 128 registers")
     )
-    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(64))).helps
-    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(65))).helps
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(64))).is_better
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(65))).is_better
 
 
 def test_what_fits_no_longer_does_not_help() -> None:
     proof = compare(SPILLS, Studied(capture(64)), Studied(capture(0, failure=Failure("fit", "too much"))))
-    assert not proof.helps
+    assert not proof.is_better
     assert proof.failure
 
 

@@ -70,7 +70,7 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
         wrong.append(f"the clean twin has it on line {_line(again[0])}: {[cause.text for cause in again[0].causes]}")
     held, refuted, tried = _proven(studied, found, _MOST_TRIES if case.helps else _FEW_TRIES)
     wrong += refuted
-    helped = [one for one in tried if one.proof is not None and one.proof.helps]
+    helped = [one for one in tried if one.proof is not None and one.proof.is_better]
     if case.helps and not any(
         one.tried == case.helps or (one.is_relaid and one.tried.endswith(case.helps)) for one in helped
     ):

@@ -52,7 +52,7 @@ def test_no_wait_of_the_first_turn_has_to_wait(name: str) -> None:
     sizes = {ring.line: bytes_of(ring.what) for ring in found.buffers}
     barriers = {(ring.line, slot): Barrier(int(ring.what)) for ring in found.barriers for slot in range(ring.slots)}
     # Behind the loops other turns have been.
-    events = [event for event in events_of(found) if event.part not in ("end", "behind")]
+    events = [event for event in events_of(found) if event.part not in ("end", "after")]
     # A slot that the launch's arguments decide: how often it was arrived at is not known.
     unknown = {line for event in events for line, use in event.touched if use.slot is None}
     checked = 0

@@ -177,7 +177,7 @@ def test_a_failure_says_what_the_capture_says() -> None:
 
 
 def test_what_does_not_fit_was_compiled_and_is_counted() -> None:
-    failure = Failure("fit", "shared memory: 2 bytes a block needed, 1 there are: 1 too many", "cubin")
+    failure = Failure("fit", "shared memory: 2 bytes a block needed, 1 there are: limit exceeded by 1", "cubin")
     fits = measure_variant(compiled(), compiled(), ["ttgir:cse#1"])
     row = measure_variant(compiled(status="failed", failure=failure), compiled(), ["ttgir:cse#1"])
     assert row.compiles

@@ -26,7 +26,7 @@ SAME = (
         "type of operand 1 ('tensor<1x!tt.ptr<f32>>') is not that of @zeros__1",
     ),
     ("ptxas k.ptx, line 44; error   : Unknown symbol '%r12'", "ptxas k.ptx, line 5; error   : Unknown symbol '%r3'"),
-    ("shared memory: 131072 bytes, 29696 too many", "shared memory: 110592 bytes, 9216 too many"),
+    ("shared memory: 131072 bytes, limit exceeded by 29696", "shared memory: 110592 bytes, limit exceeded by 9216"),
 )
 DIFFERENT = (
     ("'tt.load' op has 64 values", "'tt.store' op has 64 values"),

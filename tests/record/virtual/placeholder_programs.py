@@ -136,7 +136,7 @@ if measurement.median < 100:
     Program(
         "a time that is only printed",
         "start = time.perf_counter()\nk[(4,)](x, 64, B=16)\nprint(f'{time.perf_counter() - start:.3f} s')",
-        ("read without a traced consequence", "this machine's time"),
+        ("read, without a known effect", "this machine's time"),
         "k[(4,)](x, 64, B=16)\nprint('done', time.ctime())",
     ),
     Program(
@@ -359,7 +359,7 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
     Program(
         "a list indexed by the best score",
         "k[(4,)](x, 64, B=[16, 32, 64][x[:3].argmax().item()])",
-        ("without a traced consequence: B=0",),
+        ("without a known effect: B=0",),
         "k[(4,)](x, 64, B=[16, 32, 64][torch.arange(2, device=dev).argmax().item()])",
     ),
     Program(
@@ -560,7 +560,7 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
     Program(
         "a name of a number",
         "name = f'{x.argmax().item()}'\nk[({'0': 1}.get(name, 2),)](x, 64, B=16)",
-        ("without a traced consequence: name=0",),
+        ("without a known effect: name=0",),
         "name = f'{x.dim()}'\nk[({'1': 1}.get(name, 2),)](x, 64, B=16)",
     ),
     Program(

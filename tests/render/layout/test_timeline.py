@@ -16,8 +16,8 @@ from tests.memory.cases import too_large
 def test_each_buffer_has_a_line_and_those_of_the_peak_come_first() -> None:
     text = memory_text("kernel", allocations_of(too_large()))
     head, peak, names, *rows = text.splitlines()
-    assert head == "kernel: 120000 of 101376 bytes of shared memory: 18624 too many"
-    assert peak == "peak: 120000 bytes held at ttg.local_alloc, step 1 of 9"
+    assert head == "kernel: 120000 of 101376 bytes of shared memory: limit exceeded by 18624"
+    assert peak == "peak: 120000 bytes allocated at ttg.local_alloc, step 1 of 9"
     assert names.split() == ["offset", "bytes", "at", "peak", "buffer", "operation", "Python", "steps", "over", "time"]
     assert [row.split()[:2] for row in rows] == [["0", "60000"], ["60000", "60000"], ["8", "16"]]
     assert [row.count("●") for row in rows] == [1, 1, 0]

@@ -217,5 +217,5 @@ def test_the_names_of_narrow_phases_do_not_meet(widths: tuple[int, int]) -> None
     draw_loop(canvas, Rect(38, 106, 844, 354), flight)
     texts = texts_of(canvas.svg("kernel"))
     assert sum(one.text.startswith("the loop") for one in texts) == 1
-    assert sum(one.text == "behind it" for one in texts) == 1
+    assert sum(one.text == "after it" for one in texts) == 1
     assert wrong_boxes(texts) == []

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from irscope.__main__ import run
+from irscope.ir.locations.stages import capture_locations
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Failure, Kernel, PassSnapshot, Resources
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, style_of, theme_named
@@ -222,3 +223,19 @@ def test_a_failed_compile_shows_its_message_once_and_the_ir_that_the_pass_read()
     assert "IR before the failed pass" in text
     assert "tt.return" in text
     assert "Limits and occupancy" not in text
+
+
+def test_ptx_that_ptxas_rejects_is_shown_with_the_line_of_python() -> None:
+    capture = matmul("matmul-cuda-80", 1024)
+    rows = capture.text("ptx").splitlines()
+    at = next(number for number, row in enumerate(rows, 1) if "mma.sync" in row)
+    (frame, *_) = capture_locations(capture, capture.text("ptx"), "ptx").chain_at(at)
+    failed = capture.with_(
+        artifacts=tuple(one for one in capture.artifacts if one.stage not in ("cubin", "sass")),
+        failure=Failure("assembler", f"ptxas matmul.ptx, line {at}; error : not an instruction", "cubin"),
+    )
+    text = poster_svg(failed)
+    assert "PTX that ptxas rejects" in text
+    assert "mma.sync" in text
+    assert f">{Path(frame.file).name}:{frame.line}<" in text
+    assert "No findings" not in text

@@ -58,7 +58,7 @@ export class Annotations {
     const one = this.instructions.get(line);
     if (!one) return "";
     const given = this.code.registers === null ? "" : ` of ${this.code.registers}`;
-    const live = one.live < 0 ? [] : [`${one.live}${given} registers hold a value`];
+    const live = one.live < 0 ? [] : [`${one.live}${given} registers are live`];
     return [...live, ...one.marks.map((mark) => mark.text)].join("; ");
   }
 

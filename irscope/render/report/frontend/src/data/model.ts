@@ -99,7 +99,7 @@ export interface Failure {
 export interface Occupancy {
   warps_per_sm: number;
   max_warps: number;
-  blocks_per_sm: number;
+  ctas_per_sm: number;
   limited_by: string[];
   limits: [string, number][];
   unit: string;

@@ -24,9 +24,9 @@ export function accessTable(capture: Capture, memory: Memory): HTMLElement {
   const { unit_bytes: unit, line_bytes: line } = costs[0]!.access!;
   const units = unit === SECTOR_BYTES ? "sectors" : `lines of ${unit} bytes`;
   const assumed = [...new Set(costs.flatMap((cost) => cost.access!.assumed))];
-  const head = ["operation", "of", "times", "bytes requested", units, "ideal", "wasted", "minimum"];
+  const head = ["operation", "scope", "executions", "bytes requested", units, "ideal", "wasted", "minimum"];
   if (unit !== line) head.push("lines");
-  head.push("masked lanes", "how sure");
+  head.push("masked lanes", "accuracy");
   return h(
     "div",
     null,
@@ -51,8 +51,8 @@ export function accessTable(capture: Capture, memory: Memory): HTMLElement {
     h(
       "p",
       { class: "faint" },
-      `Ideal: the ${units} that each instruction's distinct bytes would fill; wasted: what is asked for beyond that; ` +
-        "minimum: what the distinct bytes of a warp fill, at each execution.",
+      `Ideal: the ${units} that each instruction's distinct bytes would fill; wasted: those accessed beyond the ideal; ` +
+        "minimum: those that the distinct bytes of a warp fill, per execution.",
     ),
     assumed.length
       ? [
@@ -101,7 +101,7 @@ function whyNoFigures(access: GlobalAccess): string {
   const { executions, units } = access.launch;
   if (!executions[1]) return "is never executed in this launch";
   const isUnknown = units[1] >= MOST && !units[0] && !access.bits_per_thread;
-  return isUnknown ? `it is not known what it asks for: ${access.basis}` : "";
+  return isUnknown ? `its requested bytes are unknown: ${access.basis}` : "";
 }
 
 function operationCell(capture: Capture, memory: Memory, cost: Cost, access: GlobalAccess, rows: number): HTMLElement {

@@ -57,7 +57,7 @@ export class CompareTab implements Tab {
         h(
           "p",
           { class: "faint" },
-          "What a pass is worth, without a report: ",
+          "The effect of a pass, without a report: ",
           h("code", null, command("diff", one.id, "--disable-pass", "PASS")),
         ),
       );
@@ -251,7 +251,7 @@ export class CompareTab implements Tab {
     const stages = tables.stages.map((row) => [
       button(row.stage, "Its diff", () => state.set({ stage: row.stage }), { class: "link" }),
       stateOf(row),
-      `${count(row.operations[0])} → ${count(row.operations[1])}`,
+      row.operations.some(Boolean) ? `${count(row.operations[0])} → ${count(row.operations[1])}` : "",
       row.changes.slice(0, 5).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`)),
     ]);
     const passes = tables.passes
@@ -261,7 +261,7 @@ export class CompareTab implements Tab {
     return h(
       "div",
       { class: "cards scrolled" },
-      card("What went in differs in", changes(tables.differences, "Nothing that went in differs.", false)),
+      card("Inputs that differ", changes(tables.differences, "No input differs.", false)),
       card("Resources", changes(tables.resources, "The same.")),
       card("Stages", table(["stage", "", "operations", "largest changes"], stages)),
       card("Instructions", changes(tables.instructions, "The same.")),

@@ -159,8 +159,8 @@ export class MovieTab implements Tab {
         h(
           "p",
           { class: "faint" },
-          "A colour is a warp, or banks of shared memory; marked is what the first thread holds; framed is what this pass " +
-            "changed. Above: the operations that each pass made and removed, heights by square root.",
+          "Colours: warps, or banks of shared memory. Marked: the first thread's elements. Framed: changed by this pass. " +
+            "Bars above: operations that each pass added and removed, on a square-root scale.",
         ),
       ),
       h(
@@ -217,7 +217,7 @@ function counters(movie: Movie, at: number): HTMLElement {
 }
 
 function changes(capture: Capture, frame: Frame): HTMLElement {
-  if (!frame.passes.length) return h("p", { class: "faint" }, "What the front end wrote.");
+  if (!frame.passes.length) return h("p", { class: "faint" }, "The IR of the front end.");
   const link = (name: string) => button(name, "The diff of this pass", () => showPass(frame), { class: "link" });
   const rows = frame.rows.map(([name, place, made, removed, mark]) => {
     const about = mark === "~" ? mark : "";
@@ -234,6 +234,6 @@ function changes(capture: Capture, frame: Frame): HTMLElement {
     null,
     table([], rows, { class: "figures changes" }),
     frame.more ? h("p", { class: "faint" }, `${frame.more} more kinds or lines`) : null,
-    frame.rows.some((row) => row[4] === "~") ? h("p", { class: "faint" }, "~ it is not known which of several") : null,
+    frame.rows.some((row) => row[4] === "~") ? h("p", { class: "faint" }, "~ which of several is unknown") : null,
   );
 }

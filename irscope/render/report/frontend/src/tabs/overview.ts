@@ -155,13 +155,13 @@ function occupancy(capture: Capture): HTMLElement | null {
     value: found.fraction,
     "aria-label": "occupancy",
   });
-  const others = found.limits.map(([cause, blocks]) => `${cause}: ${blocks} blocks`).join("\n");
+  const others = found.limits.map(([cause, blocks]) => `${cause}: ${blocks} CTAs`).join("\n");
   return h(
     "p",
     { title: others },
     "Occupancy ",
     meter,
-    ` ${percent(found.fraction)}: ${found.warps_per_sm} of ${found.max_warps} warps a ${found.unit}, limited by ${found.limited_by.join(" and ")}.`,
+    ` ${percent(found.fraction)}: ${found.warps_per_sm} of ${found.max_warps} warps per ${found.unit}, limited by ${found.limited_by.join(" and ")}.`,
   );
 }
 

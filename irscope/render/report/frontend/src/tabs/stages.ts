@@ -110,7 +110,7 @@ export class StagesTab implements Tab {
       registers
         ? toggle(
             "registers",
-            `Live registers beside ${registers.code.stage} and Python (r)`,
+            `Live registers next to ${registers.code.stage} and Python (r)`,
             !state.flag("bare"),
             (on) => state.set({ bare: !on }, true),
           )

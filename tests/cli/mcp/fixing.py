@@ -1,4 +1,4 @@
-"""Mends ten slow kernels through the calls of `irscope mcp` alone: `python -m tests.cli.mcp.mending [NAME…] [--time]`.
+"""Mends ten slow kernels through the calls of `irscope mcp` alone: `python -m tests.cli.mcp.fixing [NAME…] [--time]`.
 
 A client that knows nothing of Triton: it records a script, asks `why`, sets what the first suggestion says that helped,
 or that nothing could try, among the arguments that the script takes, and records it again, until nothing is left to

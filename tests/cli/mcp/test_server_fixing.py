@@ -1,4 +1,4 @@
-"""A client that follows `why` mends a slow kernel: one of the ten of `python -m tests.cli.mcp.mending`."""
+"""A client that follows `why` mends a slow kernel: one of the ten of `python -m tests.cli.mcp.fixing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.mcp.mending import CASES, Mended, mend
+from tests.cli.mcp.fixing import CASES, Mended, mend
 
 anyio = pytest.importorskip("anyio", reason="the extra irscope[mcp] is not installed")
 pytest.importorskip("mcp.server.mcpserver", reason="the extra irscope[mcp] is not installed")
