@@ -1,0 +1,33 @@
+"""Loops that a walk has to follow: one within two others, and one whose loads decide where the next ones are."""
+
+import torch
+import triton
+import triton.language as tl
+
+COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
+
+
+@triton.jit
+def nested(x, y, sets, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    for column in tl.range(COLUMNS):
+        for row in tl.range(ROWS):
+            total = 0.0
+            for one in tl.range(sets):
+                total = total * 0.5 + tl.load(x + (one * ROWS + row) * COLUMNS + column)
+            tl.store(y + row * COLUMNS + column, total)
+
+
+@triton.jit
+def chase(x, y, steps, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    where = tl.load(x + at)
+    for _ in range(steps):
+        where = tl.load(x + where)
+    tl.store(y + at, where)
+
+
+x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
+nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
+x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
+for warps in (1, 2, 8):
+    chase[(1024,)](x, y, STEPS, BLOCK=512, num_warps=warps)
