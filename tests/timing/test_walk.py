@@ -1,4 +1,4 @@
-"""Warp-specialised kernels: each warp is walked through its own partition, in all of its iterations."""
+"""Each warp is walked through its own partition, loops to their end, and what a loop loads is as random each time."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SCRIPT = Path(__file__).with_name("specialized.py")
 SIZE, TILE, STEP = 512, 128, 64
 """As the script has them."""
+COLUMNS, ROWS, SETS = 64, 32, 9
+"""As `loops.py` has them."""
 
 
 @cache
@@ -104,3 +106,28 @@ def test_where_it_is_not_known_what_warps_run_the_work_alone_is_timed() -> None:
     prediction = time(lost)
     assert any("was not followed" in note for note in prediction.notes)
     assert prediction.seconds < 1e-4
+
+
+@cache
+def recorded_loops() -> tuple[Capture, ...]:
+    script = Path(__file__).with_name("loops.py")
+    return tuple(record_request(request_for(script, targets=("cuda:90",), layouts=False)).captures)
+
+
+def test_a_loop_within_two_others_is_counted_whole() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "nested")
+    execution = execute(capture, clock_of(capture.target, None))
+    assert not execution.assumed
+    counts = {"load": 0.0, "store": 0.0}
+    for group in execution.groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if isinstance(entry, Observed) and entry.payload is not None:
+                counts[entry.payload.kind] += weight * entry.payload.is_on * len(group.rows)
+    # All warps load the same, and one of them stores.
+    assert counts == {"load": execution.warps * COLUMNS * ROWS * SETS, "store": COLUMNS * ROWS}
+
+
+def test_fewer_warps_find_no_more_of_random_data_in_the_caches() -> None:
+    times = [predict(one).seconds for one in recorded_loops() if one.name == "chase"]
+    assert len(times) == 3
+    assert max(times) < 1.2 * min(times)
