@@ -241,10 +241,9 @@ def smaller(capture: Capture) -> tuple[Changes, ...]:
 
 
 def _moves(settings: _Settings) -> list[_Move]:
-    """All tiles at once, then each setting, to more and to less."""
+    """All tiles at once, which change the time most, then each setting, to more and to less."""
     tiles = tuple(name for name in settings if name not in _OPTIONS)
-    each = [(name,) for name in settings]
-    names = [tiles, *each] if len(tiles) > 1 else each
+    names = dict.fromkeys([tiles, *((name,) for name in settings)] if tiles else [(name,) for name in settings])
     return [(one, is_more) for one in names for is_more in (True, False)]
 
 
