@@ -13,6 +13,7 @@ from typing import Any
 from irscope.device.occupancy import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.logs.cache import utc_date
+from irscope.ir.logs.time_trace import compile_times
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import (
     STAGE_NAMES,
@@ -125,7 +126,7 @@ class OpenCapture:
             case events.LlvmPassesKnown():
                 self.llvm_snapshots += event.passes
             case events.TimesKnown():
-                self.times = event.times
+                self.times = compile_times(event.parts, event.traces, event.processor_ns, event.notes)
             case events.LlvmDump():
                 from irscope.ir.logs.dump import read_llvm_dump
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
+from irscope.ir.logs.time_trace import LlvmTrace, Part
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
-from irscope.model.evidence import CompileTimes, GraphOrigin, PassLog
+from irscope.model.evidence import GraphOrigin, PassLog
 from irscope.model.launch_record import Assumption, OtherLaunch
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
@@ -333,9 +334,12 @@ class LlvmPassesKnown(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class TimesKnown(CompileEvent):
-    """Where the time of the compile went."""
+    """Where the time of the compile went: the arguments of `compile_times`."""
 
-    times: CompileTimes
+    parts: tuple[Part, ...]
+    traces: tuple[LlvmTrace, ...]
+    processor_ns: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
