@@ -351,7 +351,7 @@ class WatchedCompile:
         """Leave the compile out if a capture of it is stored, or to a worker if the launch need not wait for it."""
         key = str(metadata["hash"])
         if self.may_be_left_out and (id_ := self.identity(self.source)) in self.request.stored:
-            self.report(events.AlreadyStored(self.number, id_))
+            self.report(events.AlreadyStored(self.number, id_, key))
             raise LeftOut(key, self.texts)
         if self.may_be_handed_over and self.watch.handover is not None:
             first = self._first_metadata

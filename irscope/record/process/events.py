@@ -216,6 +216,8 @@ class AlreadyStored(CompileEvent):
     """A capture of the compile is stored: nothing more comes of it."""
 
     id: str
+    hash: str
+    """The key in Triton's cache, by which it is launched."""
 
 
 @dataclass(frozen=True, slots=True)
