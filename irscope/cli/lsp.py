@@ -54,6 +54,8 @@ class _Launch:
     findings: tuple[Finding, ...]
     shares: dict[tuple[str, int], tuple[float, float]]
     """(file, line) → the part of the predicted time, and seconds."""
+    is_tried: bool = False
+    """Whether its suggestions were compiled, as far as they are."""
 
     @cached_property
     def map(self) -> SourceMap:
@@ -71,7 +73,8 @@ class _Launch:
     @property
     def has_untried(self) -> bool:
         """Whether a suggestion may be compiled, and was not."""
-        return any(one.changes and one.proof is None for finding in self.findings for one in finding.suggestions)
+        suggestions = (one for finding in self.findings for one in finding.suggestions)
+        return not self.is_tried and any(one.changes and one.proof is None for one in suggestions)
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ class _IrscopeServer(LanguageServer):
                 found = Explainer(compiles, _TRIED).explain(launch.capture)
         except (IrscopeError, OSError, *DAMAGE):
             return launch
-        known = replace(launch, findings=found.findings)
+        known = replace(launch, findings=found.findings, is_tried=True)
         self._explained[launch.capture.id] = known
         return known
 
@@ -173,7 +176,7 @@ class _IrscopeServer(LanguageServer):
         given = {"targets": options.target, "arguments": options.arguments, "timeout_s": options.timeout_s}
         request = request_for(str(path), RecordingOptions.of(given | {"config": "first"}))
         # What a save did not change is not compiled again.
-        known = {id_: launch.capture for id_, launch in self._explained.items() if launch.capture.has_compiled}
+        known = {id_: launch.capture for id_, launch in self._explained.items() if launch.capture.status == "ok"}
         recording = record_request(replace(request, stored=tuple(known)))
         for id_, launch in recording.stored.items():
             yield self._explain(known[id_].with_(launch=_launched_as(known[id_].launch, launch)))
