@@ -22,6 +22,10 @@ from typing import Any
 
 import triton  # noqa: TID251 - it compiles in this process
 
+from irscope.ir.logs.dump import pass_identifier
+from irscope.ir.logs.time_trace import MARK, LlvmTrace, llvm_spans
+from irscope.model.evidence import TimeSpan
+from irscope.plan import PassPlan
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.llvm import LlvmPasses
 from irscope.record.triton.reasons import function_addresses
@@ -38,28 +42,30 @@ class Named(LlvmPasses):
     """LLVM's passes of a compile, with the names that the report has for those of the middle end."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__("cuda", lambda _: False, is_timed=True, prints=False, folder=folder)
+        super().__init__("cuda", PassPlan(), is_timed=True, prints=False, folder=folder)
         self.library = self._libraries[0]
         self.classes: dict[str, str] = {}
         """`licm` of `LICMPass`."""
 
-    def _take(self, library: Any, begun_ns: int, events: list[dict[str, Any]]) -> None:
+    def read(self, trace: LlvmTrace) -> list[TimeSpan]:
+        """The spans of a trace, of which the names are noted."""
         asked = ""
+        events = json.loads(trace.data)["traceEvents"]
         for row in sorted(events, key=lambda row: (row.get("ts", 0), -row.get("dur", 0))):
-            if row["name"] == "irscope":
-                asked = str(row["args"]["detail"]).partition("#")[0]
+            if row["name"] == MARK:
+                asked = str(row.get("args", {}).get("detail", "")).partition("#")[0]
             elif row.get("ph") == "X" and asked and not row["name"].startswith(("Run", "Opt", "Pass", "Total")):
                 self.classes.setdefault(row["name"], asked)
                 asked = ""
-        super()._take(library, begun_ns, events)
+        return llvm_spans(trace)
 
     def name_of(self, text: str) -> str:
         """The name here of a row of the report: `licm` of `LICMPass`, `nvptx-isel` of the selector's description."""
         text = _NUMBER.sub("", text)
-        return self.classes.get(text) or self.library.argument_of(text) or text
+        return self.classes.get(text) or self.library.argument_of(text) or pass_identifier(text)
 
 
-def compiled(passes: LlvmPasses) -> Counter[str]:
+def compiled(passes: Named) -> Counter[str]:
     """Compile a kernel with LLVM's stages watched; nanoseconds by pass."""
     found = Counter[str]()
 
@@ -73,9 +79,10 @@ def compiled(passes: LlvmPasses) -> Counter[str]:
                     return run(source, metadata)
                 with passes.stage(name):
                     result = run(source, metadata)
-                for at, span in enumerate(passes.spans):
+                spans = passes.read(passes.traces[-1])
+                for at, span in enumerate(spans):
                     # LLVM times a pass without the analyses that it asks for.
-                    inner = takewhile(lambda one, span=span: one.depth > span.depth, passes.spans[at + 1 :])
+                    inner = takewhile(lambda one, span=span: one.depth > span.depth, spans[at + 1 :])
                     nested = sum(one.duration_ns for one in inner if one.depth == span.depth + 1)
                     found[span.name.partition("#")[0]] += int(span.duration_ns - nested)
                 return result

@@ -27,13 +27,15 @@ from irscope.analysis.findings.edits import source_edits
 from irscope.analysis.findings.model import KINDS, LEAST_SHARE, Finding, Suggestion
 from irscope.analysis.findings.tries import Budget
 from irscope.analysis.source.map import SourceMap, source_map, without_location
-from irscope.errors import DAMAGE, IrscopeError, UsageError
+from irscope.errors import DAMAGE, IrscopeError, RecordingError, UsageError
 from irscope.ir.locations.model import TextLocations
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import python_name
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Launch
+from irscope.model.launch_record import LaunchRecord
+from irscope.model.recording_options import RecordingOptions
 from irscope.render.text.tables import duration_text
 
 _MLIR = (".mlir", ".ttir", ".ttgir")
@@ -52,6 +54,8 @@ class _Launch:
     findings: tuple[Finding, ...]
     shares: dict[tuple[str, int], tuple[float, float]]
     """(file, line) → the part of the predicted time, and seconds."""
+    is_tried: bool = False
+    """Whether its suggestions were compiled, as far as they are."""
 
     @cached_property
     def map(self) -> SourceMap:
@@ -69,7 +73,8 @@ class _Launch:
     @property
     def has_untried(self) -> bool:
         """Whether a suggestion may be compiled, and was not."""
-        return any(one.changes and one.proof is None for finding in self.findings for one in finding.suggestions)
+        suggestions = (one for finding in self.findings for one in finding.suggestions)
+        return not self.is_tried and any(one.changes and one.proof is None for one in suggestions)
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class _IrscopeServer(LanguageServer):
                     continue
                 self._recorded[uri] = digest
                 self._tell(uri)
-                # Fixes are compiled where nothing else waits, and told of when they are.
+                # Fixes are compiled until the next save, and told of when they are.
                 if self._waiting.empty() and any(one.has_untried for one in self.launches[uri]):
                     self.launches[uri] = tuple(map(self._tried, self.launches[uri]))
                     self._tell(uri)
@@ -147,14 +152,14 @@ class _IrscopeServer(LanguageServer):
         from irscope.api.explain import Explainer
         from irscope.record.variants.compiles import Compiles
 
-        if not launch.has_untried:
+        if not launch.has_untried or not self._waiting.empty():
             return launch
         try:
             with Compiles() as compiles:
                 found = Explainer(compiles, _TRIED).explain(launch.capture)
         except (IrscopeError, OSError, *DAMAGE):
             return launch
-        known = replace(launch, findings=found.findings)
+        known = replace(launch, findings=found.findings, is_tried=True)
         self._explained[launch.capture.id] = known
         return known
 
@@ -164,24 +169,36 @@ class _IrscopeServer(LanguageServer):
         return bool(workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support)
 
     def _recordings(self, path: Path) -> Iterator[_Launch]:
-        from irscope.api import record_all
-        from irscope.api.explain import Explainer
+        from irscope.record.process.requests import request_for
+        from irscope.record.process.session import record_request
 
         options = self.options
-        for capture in record_all(
-            path, target=options.target, arguments=options.arguments, timeout_s=options.timeout_s, config="first"
-        ):
-            if (known := self._explained.get(capture.id)) is not None:
-                yield known
-                continue
+        given = {"targets": options.target, "arguments": options.arguments, "timeout_s": options.timeout_s}
+        request = request_for(str(path), RecordingOptions.of(given | {"config": "first"}))
+        # What a save did not change is not compiled again.
+        known = {id_: launch.capture for id_, launch in self._explained.items() if launch.capture.status == "ok"}
+        recording = record_request(replace(request, stored=tuple(known)))
+        for id_, launch in recording.stored.items():
+            yield self._explain(known[id_].with_(launch=_launched_as(known[id_].launch, launch)))
+        yield from map(self._explain, recording.captures)
+        if not recording.captures and not recording.stored:
+            why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
+            raise RecordingError(f"{path}{why}.")
+
+    def _explain(self, capture: Capture) -> _Launch:
+        """What is known of a capture, made anew where its launch is of other sizes."""
+        from irscope.api.explain import Explainer
+
+        known = self._explained.pop(capture.id, None)
+        if known is None or _sizes(known.capture.launch) != _sizes(capture.launch):
             explained = Explainer().explain(capture)
             prediction = explained.time.prediction
             shares = {(one.file, one.line): (one.share, one.seconds) for one in prediction.lines} if prediction else {}
-            launch = _Launch(capture, explained.findings, shares)
-            if len(self._explained) >= _MOST_EXPLAINED:
-                del self._explained[next(iter(self._explained))]
-            self._explained[capture.id] = launch
-            yield launch
+            known = _Launch(capture, explained.findings, shares)
+        if len(self._explained) >= _MOST_EXPLAINED:
+            del self._explained[next(iter(self._explained))]
+        self._explained[capture.id] = known
+        return known
 
     def _publish(self, uri: str, diagnostics: list[lsp.Diagnostic]) -> None:
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
@@ -222,6 +239,19 @@ class _IrscopeServer(LanguageServer):
                 path = Path(self._folder.name, f"{launch.capture.name}-{launch.capture.id[:8]}.ttgir")
                 path.write_text(launch.capture.text("ttgir"), "utf-8")
                 yield from (_location(path.as_uri(), number) for number in found)
+
+
+def _sizes(launch: Launch) -> object:
+    """The grid, and what the arguments are: captures of one id may differ in them."""
+    record = launch.record or LaunchRecord()
+    return launch.grid, tuple((one.path, one.value, one.shape, one.strides) for one in record.arguments)
+
+
+def _launched_as(known: Launch, launch: Launch) -> Launch:
+    """A launch that was recorded, with the arguments and the grid of another one of the same compile."""
+    if _sizes(known) == _sizes(launch):
+        return known
+    return replace(known, grid=launch.grid, record=launch.record, others=launch.others)
 
 
 def path_of(uri: str) -> Path:

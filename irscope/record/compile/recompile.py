@@ -361,7 +361,7 @@ def compile_text(watch: Watch, target: Target) -> None:
     for note in work.notes:
         watch.sink(events.Note(note))
     try:
-        with watched.timed_whole(triton_api.backend_classes()):
+        with watched.timed_whole():
             _run_stages(request, work, watched, target)
     except BaseException as error:
         watched.failed(error, describe_traceback(error))

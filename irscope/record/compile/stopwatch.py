@@ -3,104 +3,67 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import wraps
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
-from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
+from irscope.ir.logs.time_trace import Part
+from irscope.model.evidence import SpanKind
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches
 
 
-@dataclass(slots=True)
 class _Part:
-    name: str
-    kind: SpanKind
-    start_ns: int
-    depth: int
-    duration_ns: int | None = None
-    """None while it is under way."""
+    """One part, and the block that is timed: hundreds in a compile, and a generator takes three times as long."""
 
-    def holds(self, moment_ns: int) -> bool:
-        return self.duration_ns is None or moment_ns < self.start_ns + self.duration_ns
+    __slots__ = ("_stopwatch", "depth", "duration_ns", "kind", "name", "start_ns")
 
-
-class _Timing:
-    """The block of a part: hundreds of them are timed in a compile, and a generator takes three times as long."""
-
-    __slots__ = ("_part", "_stopwatch")
-
-    def __init__(self, stopwatch: Stopwatch, part: _Part) -> None:
-        self._stopwatch, self._part = stopwatch, part
+    def __init__(self, stopwatch: Stopwatch, name: str, kind: SpanKind) -> None:
+        # First its time: what is done here between two parts is in none of them.
+        self.start_ns = perf_counter_ns()
+        self._stopwatch, self.name = stopwatch, name
+        self.kind: SpanKind = kind
+        self.depth, self.duration_ns = len(stopwatch.under_way), 0
 
     def __enter__(self) -> None:
-        self._stopwatch.begin(self._part)
+        self._stopwatch.begun.append(self)
+        self._stopwatch.under_way.append(self)
 
     def __exit__(self, *_: object) -> None:
-        self._stopwatch.end(self._part)
+        self._stopwatch.under_way.pop()
+        self.duration_ns = perf_counter_ns() - self.start_ns
+
+
+_NOTHING = nullcontext()
 
 
 class Stopwatch:
-    """The parts of one compile, in the order they begin."""
+    """Notes the parts of one compile, in the order they begin, for `compile_times` to read afterwards."""
 
-    def __init__(self, before: Iterable[TimeSpan] = ()) -> None:
-        """`before`: parts that ended before the compile."""
-        self._parts = [_Part(span.name, span.kind, span.start_ns, span.depth, span.duration_ns) for span in before]
-        self._open = 0
+    def __init__(self) -> None:
+        self.begun: list[_Part] = []
+        self.under_way: list[_Part] = []
         self._processor_ns = processor_ns()
-        self.notes: list[str] = []
 
-    def part(self, name: str, kind: SpanKind) -> _Timing:
+    def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
         """Time a block."""
-        # First its time: what is done here between two parts is in none of them.
-        return _Timing(self, _Part(name, kind, time.perf_counter_ns(), self._open))
+        if kind == "irscope" and self.under_way and self.under_way[-1].kind == "irscope":
+            return _NOTHING
+        return _Part(self, name, kind)
 
-    def begin(self, part: _Part) -> None:
-        self._parts.append(part)
-        self._open += 1
+    def parts(self) -> tuple[Part, ...]:
+        """All that began."""
+        return tuple((part.name, part.kind, part.start_ns, part.duration_ns, part.depth) for part in self.begun)
 
-    def end(self, part: _Part) -> None:
-        self._open -= 1
-        part.duration_ns = time.perf_counter_ns() - part.start_ns
+    def used_ns(self) -> int:
+        """Processor time since it was made."""
+        return processor_ns() - self._processor_ns
 
-    def add(self, spans: Iterable[TimeSpan]) -> None:
-        """Add parts that were timed elsewhere, each within the innermost part around it."""
-        rows = [(part.start_ns, part, 0) for part in self._parts]
-        rows += [
-            (span.start_ns, _Part(span.name, span.kind, span.start_ns, 0, span.duration_ns), span.depth + 1)
-            for span in spans
-        ]
-        around: list[_Part] = []
-        # One that starts with one of ours starts within it.
-        for start_ns, part, depth in sorted(rows, key=lambda row: (row[0], row[2])):
-            if depth:
-                part.depth = sum(other.holds(start_ns) for other in around) + depth - 1
-            else:
-                del around[part.depth :]
-                around.append(part)
-        self._parts = [part for _, part, _ in sorted(rows, key=lambda row: (row[0], row[1].depth))]
 
-    def result(self) -> CompileTimes:
-        first = self._parts[0].start_ns if self._parts else 0
-        spans = (
-            TimeSpan(part.name, part.kind, part.start_ns - first, part.duration_ns or 0, part.depth)
-            for part in self._parts
-        )
-        return CompileTimes(tuple(spans), processor_ns() - self._processor_ns, tuple(self.notes))
-
-    def timed(self, name: str | Callable[..., str], kind: SpanKind, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose calls are timed; `name`: of each, or what gives it of the first arguments of a call."""
-
-        @wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:
-            with self.part(name if isinstance(name, str) else name(*args), kind):
-                return function(*args, **keywords)
-
-        return call
+_Current = Callable[[], Stopwatch | None]
+"""Gives the stopwatch of this thread's compile, if there is one."""
 
 
 def processor_ns() -> int:
@@ -112,22 +75,35 @@ def processor_ns() -> int:
 
 
 @contextmanager
-def whole_compile(stopwatch: Stopwatch, name: str, backends: Iterable[type]) -> Iterator[None]:
-    """Time a compile, and what it calls outside of its passes."""
-    with ExitStack() as stack, Patches() as patches:
+def timed_calls(current: _Current, backends: Iterable[type]) -> Iterator[None]:
+    """Time what compiles call outside of their passes: for all of them at once, since Python caches look-ups."""
+    with Patches() as patches:
         for owner, attribute, title in list(triton_api.timed_functions(backends)):
             real, kind = vars(owner)[attribute], "front end" if title == "front end" else "call"
             if isinstance(real, staticmethod):
-                patches.set(owner, attribute, staticmethod(stopwatch.timed(title, kind, real.__func__)))
+                patches.set(owner, attribute, staticmethod(_timed(current, title, kind, real.__func__)))
             else:
-                patches.set(owner, attribute, stopwatch.timed(title, kind, real))
+                patches.set(owner, attribute, _timed(current, title, kind, real))
         generator = triton_api.code_generator_class()
         # The front end, by the function that it reads: each called one within its caller.
-        visit = stopwatch.timed(lambda _, node: str(node.name), "front end", generator.visit_FunctionDef)
+        visit = _timed(current, lambda _, node: str(node.name), "front end", generator.visit_FunctionDef)
         patches.set(generator, "visit_FunctionDef", visit)
-        patches.set(subprocess, "run", stopwatch.timed(_program_of, "tool", subprocess.run))
-        stack.enter_context(stopwatch.part(name, "compile"))
+        patches.set(subprocess, "run", _timed(current, _program_of, "tool", subprocess.run))
         yield
+
+
+def _timed(
+    current: _Current, name: str | Callable[..., str], kind: SpanKind, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A function whose calls are timed; `name`: of each, or what gives it of the first arguments of a call."""
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        if (stopwatch := current()) is None:
+            return function(*args, **keywords)
+        with stopwatch.part(name if isinstance(name, str) else name(*args), kind):
+            return function(*args, **keywords)
+
+    return call
 
 
 def _program_of(command: Any, *_: Any) -> str:

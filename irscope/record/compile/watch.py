@@ -32,6 +32,7 @@ from irscope.record.compile.launches import (
     plain,
     with_constants,
 )
+from irscope.record.compile.stopwatch import Stopwatch, timed_calls
 from irscope.record.compile.watched_compile import LLVM_OPTIMISER, Watch, WatchedCompile
 from irscope.record.process import events
 from irscope.record.process.assembly import OpenCapture
@@ -141,7 +142,7 @@ class _TappedPassManager:
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # A manager for each pass is irscope's own.
-        with self._observer.part("irscope", "irscope"):
+        with self._observer.own_part():
             manager = self._real(self._context)
             if self._debug:
                 manager.enable_debug()
@@ -161,12 +162,15 @@ class _TappedPassManager:
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
+        # All but the passes within it is irscope's own, and so is the end of the managers.
+        with self._observer.own_part():
+            self._run_each(module, tag)
+
+    def _run_each(self, module: Any, tag: str) -> None:
         steps, self._steps = self._steps, []
         for name, manager in steps:
-            with self._observer.part("irscope", "irscope"):
-                step = self._observer.pass_added(name, manager.get_pipeline_str())
-                runs = self._observer.pass_begins(step)
-            if not runs:
+            step = self._observer.pass_added(name, manager.get_pipeline_str())
+            if not self._observer.pass_begins(step):
                 continue
             started = time.perf_counter_ns()
             try:
@@ -228,7 +232,13 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
                 if "subprocess" in vars(module):
                     stack.enter_context(replaced(module, "subprocess", _ToolsStandIn(watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
+        if watch.request.times:
+            stack.enter_context(timed_calls(partial(_stopwatch_of, watch), backends))
         yield
+
+
+def _stopwatch_of(watch: Watch) -> Stopwatch | None:
+    return None if (current := watch.current) is None else current.stopwatch
 
 
 def _watched_compile(
@@ -252,7 +262,7 @@ def _watched_compile(
         # Parsing an IR file may end the process already.
         current.report_begin()
     try:
-        with current.timed_whole(triton_api.backend_classes()):
+        with current.timed_whole():
             return finished(current, lambda: run(src), options)
     except LeftOut as left:
         watch.reported.add(left.key)
@@ -280,7 +290,8 @@ def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> A
     if current.metadata is None and key in watch.reported:
         # From Triton's cache: the same compile, which was reported before.
         return kernel
-    finish_compile(current, key, kernel if current.metadata is None else None)
+    with current.own_part():
+        finish_compile(current, key, kernel if current.metadata is None else None)
     return kernel
 
 
@@ -343,9 +354,9 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         result = real(self, stages, options, *args)
         if (current := watch.current) is None:
             return result
-        with current.part("irscope", "irscope"):
+        with current.own_part():
             watched(self, options, current)
-        current.wrap_stages(stages)
+            current.wrap_stages(stages)
         return result
 
     def watched(self: Any, options: Any, current: WatchedCompile) -> None:

@@ -17,12 +17,13 @@ from functools import partial
 from typing import Any
 
 from irscope.ir.logs.dump import without_talk
+from irscope.ir.logs.time_trace import Part
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
-from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, PassLog, SpanKind, TimeSpan
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, PassLog, SpanKind
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes, message_of
-from irscope.record.compile.stopwatch import Stopwatch, processor_ns, whole_compile
+from irscope.record.compile.stopwatch import Stopwatch, processor_ns
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -112,6 +113,8 @@ LLVM_OPTIMISER, _PTXAS_OPTIMISER = "llvm-opt", "ptxas-opt"
 
 _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
+_LLVM_IS_NOT_TIMED = "LLVM's passes are not timed: this Triton's library does not name them."
+
 _SLOW_S = 2.0
 _SLOW_SHARE = 1 / 20
 """How long a compile may take, in seconds and as a share of its limit, before each of its passes on the LLVM dialect is
@@ -136,7 +139,7 @@ class Watch:
     """The names of kernels that were compiled, and not asked for."""
     is_quiet: bool = False
     """Whether what the assembler says of a compile under way is nobody's."""
-    imports: tuple[TimeSpan, ...] = ()
+    imports: tuple[Part, ...] = ()
     """The import of Triton, where times are requested."""
     is_virtual: bool = False
     """Whether launches run nothing."""
@@ -231,12 +234,12 @@ class WatchedCompile:
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()
         self._logs = PassLogs(number, self._log.news, self.report) if self.request.compiler_log else None
-        self.stopwatch = Stopwatch(watch.imports) if self.request.times else None
+        self.stopwatch = Stopwatch() if self.request.times else None
         self._llvm: LlvmPasses | None = None
         if self.request.watches_llvm:
             self._llvm = LlvmPasses(
                 target.backend,
-                self.request.plan.skips,
+                self.request.plan,
                 is_timed=self.request.times,
                 prints=self.request.llvm_passes,
                 folder=parent_of_temporaries(),
@@ -245,7 +248,7 @@ class WatchedCompile:
         """Whether the module after the last pass was not printed for its snapshot."""
 
     def report(self, event: events.RecordingEvent) -> None:
-        with self.part("irscope", "irscope"):
+        with self.own_part():
             self.report_begin()
             self.watch.sink(event)
 
@@ -253,19 +256,25 @@ class WatchedCompile:
         """Time a block, where times are requested."""
         return nullcontext() if self.stopwatch is None else self.stopwatch.part(name, kind)
 
+    def own_part(self) -> AbstractContextManager[None]:
+        """Time a block of irscope's own, where times are requested."""
+        return self.part("irscope", "irscope")
+
     @contextmanager
-    def timed_whole(self, backends: tuple[type, ...]) -> Iterator[None]:
+    def timed_whole(self) -> Iterator[None]:
         """Time the compile, where times are requested, and report where they went."""
-        if self.stopwatch is None:
+        stopwatch, llvm = self.stopwatch, self._llvm
+        if stopwatch is None or llvm is None:
             yield
             return
         try:
-            with whole_compile(self.stopwatch, self.launch.kernel.name, backends):
+            with stopwatch.part(self.launch.kernel.name, "compile"):
                 yield
         finally:
-            if self._llvm is not None and not self._llvm.is_available:
-                self.stopwatch.notes.append("LLVM's passes are not timed: this Triton's library does not name them.")
-            self.watch.sink(events.TimesKnown(self.number, self.stopwatch.result()))
+            notes = () if llvm.is_available else (_LLVM_IS_NOT_TIMED,)
+            parts = (*self.watch.imports, *stopwatch.parts())
+            known = events.TimesKnown(self.number, parts, tuple(llvm.traces), stopwatch.used_ns(), notes)
+            self.watch.sink(known)
 
     def begins(self, launch: Launch) -> None:
         """A launch's compile begins. Reported with the next event: a kernel from Triton's cache is no compile."""
@@ -298,6 +307,11 @@ class WatchedCompile:
             stages[name] = partial(self._run_stage, name, function)
 
     def _run_stage(self, name: str, function: Callable[..., Any], source: Any, metadata: dict[str, Any]) -> Any:
+        # All but the stage within it is irscope's own.
+        with self.own_part():
+            return self._watch_stage(name, function, source, metadata)
+
+    def _watch_stage(self, name: str, function: Callable[..., Any], source: Any, metadata: dict[str, Any]) -> Any:
         if not self._has_source:
             self._has_source = True
             self._first_metadata = dict(metadata)
@@ -337,7 +351,7 @@ class WatchedCompile:
         """Leave the compile out if a capture of it is stored, or to a worker if the launch need not wait for it."""
         key = str(metadata["hash"])
         if self.may_be_left_out and (id_ := self.identity(self.source)) in self.request.stored:
-            self.report(events.AlreadyStored(self.number, id_))
+            self.report(events.AlreadyStored(self.number, id_, key))
             raise LeftOut(key, self.texts)
         if self.may_be_handed_over and self.watch.handover is not None:
             first = self._first_metadata
@@ -398,8 +412,6 @@ class WatchedCompile:
         finally:
             with self._own_time():
                 watched.close()
-                if self.stopwatch is not None:
-                    self.stopwatch.add(passes.spans)
             if self.stopwatch is None:
                 self.report(events.LlvmPassesKnown(self.number, tuple(passes.snapshots[known:])))
 
@@ -459,7 +471,7 @@ class WatchedCompile:
     @contextmanager
     def _own_time(self) -> Iterator[None]:
         """Count a block as irscope's own, not the compiler's."""
-        with self.part("irscope", "irscope"):
+        with self.own_part():
             # No tool is run in it.
             started, used = time.perf_counter_ns(), time.process_time_ns()
             yield

@@ -13,6 +13,7 @@ from typing import Any
 from irscope.device.occupancy import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.logs.cache import utc_date
+from irscope.ir.logs.time_trace import compile_times
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import (
     STAGE_NAMES,
@@ -125,7 +126,7 @@ class OpenCapture:
             case events.LlvmPassesKnown():
                 self.llvm_snapshots += event.passes
             case events.TimesKnown():
-                self.times = event.times
+                self.times = compile_times(event.parts, event.traces, event.processor_ns, event.notes)
             case events.LlvmDump():
                 from irscope.ir.logs.dump import read_llvm_dump
 
@@ -279,8 +280,8 @@ class Assembly:
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.tally = Tally()
-        self.stored: list[str] = []
-        """The ids of the compiles that were left out, for captures of them are stored."""
+        self._left_out: dict[str, OpenCapture] = {}
+        """The compiles that were left out, for captures of them are stored, by id."""
         self.script_end: events.ScriptEnd | None = None
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
@@ -319,8 +320,9 @@ class Assembly:
                 for known in self._generated:
                     item.generated(known)
             case events.AlreadyStored():
-                self.stored.append(event.id)
-                del self._open[event.n]
+                item = self._open.pop(event.n)
+                item.hashes.add(event.hash)
+                self._left_out.setdefault(event.id, item)
                 self.tally.dropped()
             case events.CompileDropped():
                 del self._open[event.n]
@@ -481,8 +483,13 @@ class Assembly:
         said = item.failed_diagnostics or event.diagnostics or event.log
         item.failure = self._failure(item, kind, message, stage, "", said)
 
+    @property
+    def stored(self) -> dict[str, Launch]:
+        """The ids of the compiles that were left out, for captures of them are stored, and their launches."""
+        return {id_: item.launch for id_, item in self._left_out.items()}
+
     def _launched(self, event: events.Launched) -> None:
-        for item in self._open.values():
+        for item in (*self._open.values(), *self._left_out.values()):
             if event.hash not in item.hashes or item.failure is not None or item.load_error:
                 continue
             if new := [row for row in event.origin if row not in item.origin]:
@@ -492,7 +499,7 @@ class Assembly:
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
 
     def _launched_again(self, event: events.LaunchedAgain) -> None:
-        for item in self._open.values():
+        for item in (*self._open.values(), *self._left_out.values()):
             if event.hash in item.hashes:
                 item.launch = replace(item.launch, others=(*item.launch.others, event.launch))
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
+from irscope.ir.logs.time_trace import LlvmTrace, Part
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
-from irscope.model.evidence import CompileTimes, GraphOrigin, PassLog
+from irscope.model.evidence import GraphOrigin, PassLog
 from irscope.model.launch_record import Assumption, OtherLaunch
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
@@ -215,6 +216,8 @@ class AlreadyStored(CompileEvent):
     """A capture of the compile is stored: nothing more comes of it."""
 
     id: str
+    hash: str
+    """The key in Triton's cache, by which it is launched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,9 +336,12 @@ class LlvmPassesKnown(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class TimesKnown(CompileEvent):
-    """Where the time of the compile went."""
+    """Where the time of the compile went: the arguments of `compile_times`."""
 
-    times: CompileTimes
+    parts: tuple[Part, ...]
+    traces: tuple[LlvmTrace, ...]
+    processor_ns: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +19,7 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.ir.logs.cache import utc_date
 from irscope.ir.logs.dump import without_talk
-from irscope.model.capture import Capture, Failure, stage_named
+from irscope.model.capture import Capture, Failure, Launch, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.annotations import LayoutServer
 from irscope.record.process.assembly import Assembly
@@ -65,8 +65,8 @@ class Recording:
     """The signal that interrupted it; 0 where none did."""
     refusals: tuple[tuple[str, IrscopeError], ...] = ()
     """(target, why) for each of several targets that nothing was recorded for."""
-    stored: tuple[str, ...] = ()
-    """The ids of captures that were stored before, of compiles that were not made again."""
+    stored: Mapping[str, Launch] = field(default_factory=dict[str, Launch])
+    """The ids of captures that were stored before, of compiles that were not made again, and their launches."""
 
     @property
     def interrupted(self) -> bool:
@@ -120,7 +120,7 @@ def record_request(
         "".join(recording.output for recording in recordings),
         recordings[-1].signal_number,
         tuple(refusals),
-        tuple(dict.fromkeys(id_ for recording in recordings for id_ in recording.stored)),
+        {id_: launch for recording in recordings for id_, launch in recording.stored.items()},
     )
 
 
@@ -153,7 +153,7 @@ def _record_one(
     text = output.decode("utf-8", "replace")
     if request.watches_llvm:
         text = without_talk(text)
-    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=tuple(assembly.stored))
+    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=assembly.stored)
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:

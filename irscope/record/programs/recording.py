@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from irscope import __version__
 from irscope.errors import MissingTool
+from irscope.ir.logs.time_trace import Part
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Environment, Target
-from irscope.model.evidence import TimeSpan
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, RecordingEvent
@@ -71,7 +71,7 @@ def _recording(
     started = time.perf_counter_ns()
     triton_api.require_triton()
     triton_api.backend_classes()
-    importing = TimeSpan("import Triton", "import", started, time.perf_counter_ns() - started, 0)
+    importing: Part = ("import Triton", "import", started, time.perf_counter_ns() - started, 0)
     require_names(virtual=False)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
     asked = Target.parse(request.targets[0]) if request.targets else None

@@ -90,7 +90,8 @@ def timed_functions(backends: Iterable[type]) -> Iterator[tuple[Any, str, str]]:
 
     yield compiler.ASTSource, "make_ir", "front end"
     for owner, names in (
-        (compiler, ("get_cache_key", "get_cache_manager", "make_backend", "CompiledKernel")),
+        (compiler, ("get_cache_key", "get_cache_manager", "make_backend")),
+        (compiler.CompiledKernel, ("__init__",)),
         (compiler.ir, ("load_dialects",)),
         (compiler.IRSource, ("__init__",)),
         (cache.FileCacheManager, ("get_group", "put", "put_group")),

@@ -200,6 +200,10 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
         ):
             times = real_bench(autotuner, *args, config=config, **meta)
             if kernels := _thread.deferred:
+                if tuning is not None and compiles_one:
+                    # A capture of it is stored: it has compiled before, and is the only one again.
+                    tuning.compiled = row.index
+                    return times
                 return _DeferredTimes(times, kernels, _errors_of_a_configuration())
         if tuning is not None and times[0] != math.inf:
             tuning.compiled = row.index

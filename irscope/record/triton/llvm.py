@@ -13,7 +13,6 @@ each pass; a filter for a function that does not exist keeps that away. Times ar
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import tempfile
 import time
@@ -26,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from irscope.ir.logs.dump import pass_identifier
+from irscope.ir.logs.time_trace import MARK, LlvmTrace
 from irscope.model.capture import PassSnapshot
-from irscope.model.evidence import SpanKind, TimeSpan
+from irscope.plan import PassPlan
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import environment_variable
 from irscope.record.triton.reasons import function_addresses
@@ -46,12 +46,13 @@ _CLEAN = "_ZN4llvm24timeTraceProfilerCleanupEv"
 # TimeTraceProfilerEntry *timeTraceProfilerBegin(StringRef name, StringRef detail), void timeTraceProfilerEnd()
 _BEGIN = "_ZN4llvm22timeTraceProfilerBeginENS_9StringRefES0_"
 _END = "_ZN4llvm20timeTraceProfilerEndEv"
-_SYMBOLS = (_PARSE, _GATE, _REGISTRY, _ENUMERATE, _TRACE, _WRITE, _CLEAN, _BEGIN, _END)
+# raw_fd_ostream &errs(), which has no buffer; void raw_ostream::SetBuffered(), which writes what a buffer holds
+_ERRORS, _BUFFER = "_ZN4llvm4errsEv", "_ZN4llvm11raw_ostream11SetBufferedEv"
+# void raw_ostream::SetBufferAndMode(char *buffer, size_t size, BufferKind), of an empty buffer; 0 is Unbuffered
+_MODE = "_ZN4llvm11raw_ostream16SetBufferAndModeEPcmNS0_10BufferKindE"
+_SYMBOLS = (_ERRORS, _BUFFER, _MODE, _PARSE, _GATE, _REGISTRY, _ENUMERATE, _TRACE, _WRITE, _CLEAN, _BEGIN, _END)
 
-_MARK = "irscope"
-_LEAST_US = 20
-"""Analyses that take less are left to the pass that they are for."""
-
+_MARK = MARK.encode()
 _PRINT_NOTHING = b"-filter-print-funcs=no-function-has-this-name"
 _STAGE_OF_MIDDLE_END = "llir"
 
@@ -61,21 +62,6 @@ _ShouldRun = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer, _Pointer, _Size, _Pointer
 _IsEnabled = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer)
 _Enumerated = ctypes.CFUNCTYPE(None, _Pointer, _Pointer)
 
-_ANALYSES = ("Analysis", "Proxy", "AA", ">")
-# Managers and adaptors, which only run the passes within them.
-_STRUCTURE = (
-    "PassManager<",
-    "OptModule",
-    "OptFunction",
-    "ModuleInlinerWrapperPass",
-    "DevirtSCCRepeatedPass",
-    "Verifier",
-)
-
-
-# ctypes makes a class of it each time, which takes longer than most passes.
-_prototype = cache(ctypes.PYFUNCTYPE)
-
 
 class _Library:
     """One of the libraries that hold an LLVM."""
@@ -84,10 +70,13 @@ class _Library:
         self._addresses = function_addresses(path, _SYMBOLS, exported)
         self.is_complete = self._addresses.keys() == set(_SYMBOLS)
         self._arguments: dict[str, str] = {}
+        self._names: dict[bytes, tuple[str, str]] = {}
+        self._traced: set[str] = set()
         self._is_silent = False
 
+    @cache  # noqa: B019 - there is one of each library
     def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        return _prototype(result, *arguments)(self._addresses[symbol])
+        return ctypes.PYFUNCTYPE(result, *arguments)(self._addresses[symbol])
 
     def print_nothing(self) -> None:
         """Keep this LLVM from printing IR in this process; before its first compile, which reads the filter once."""
@@ -99,13 +88,23 @@ class _Library:
         parse(len(words), (_Text * len(words))(*words), None)
 
     @contextmanager
+    def writes_in_blocks(self) -> Iterator[None]:
+        """Let this LLVM write what it prints in blocks: of each pass it prints the name, in eight pieces."""
+        errors, write = self._function(_ERRORS, _Pointer)(), self._function(_BUFFER, None, _Pointer)
+        write(errors)
+        try:
+            yield
+        finally:
+            write(errors)
+            self._function(_MODE, None, _Pointer, _Text, _Size, ctypes.c_int)(errors, None, 0, 0)
+
+    @contextmanager
     def gate(self, runs: Callable[[str, str], bool]) -> Iterator[None]:
         """Ask `runs`, with the name and the argument of a pass, whether it runs, until the end of the block."""
 
         def should_run(_: Any, name: int, length: int, *__: Any) -> bool:
             try:
-                text = ctypes.string_at(name, length).decode("utf-8", "replace")
-                return runs(text, self.argument_of(text))
+                return runs(*self._named(ctypes.string_at(name, length)))
             except Exception:
                 # An exception cannot pass through LLVM.
                 return True
@@ -147,9 +146,17 @@ class _Library:
         self._function(_ENUMERATE, None, _Pointer, _Pointer)(registry, ctypes.addressof(listener))
         return rows
 
+    def _named(self, text: bytes) -> tuple[str, str]:
+        """A pass as plans name it, and its argument: it is asked for hundreds of times in a compile."""
+        if text not in self._names:
+            name = text.decode("utf-8", "replace")
+            argument = self.argument_of(name)
+            self._names[text] = argument or pass_identifier(name), argument
+        return self._names[text]
+
     @contextmanager
-    def trace(self, take: Callable[[int, list[dict[str, Any]]], None], folder: str | None) -> Iterator[None]:
-        """Give the time trace of the block to `take`, with the nanosecond that its times count from."""
+    def trace(self, stage: str, take: Callable[[LlvmTrace], None], folder: str | None) -> Iterator[None]:
+        """Give the time trace of the block to `take`; `stage`: the passes of one register when it first runs."""
         self._function(_TRACE, None, ctypes.c_uint, _Text, _Size, ctypes.c_bool)(0, b"", 0, False)
         self.mark("")
         begun_ns = time.perf_counter_ns()
@@ -161,15 +168,17 @@ class _Library:
                 write = self._function(_WRITE, _Pointer, _Pointer, _Text, _Size, _Text, _Size)
                 write(ctypes.addressof(error), place, len(place), b"", 0)
                 self._function(_CLEAN, None)()
-                rows = json.load(file).get("traceEvents", [])
-            first = next((row["ts"] for row in rows if row["name"] == _MARK), 0)
-            take(begun_ns - first * 1000, [row for row in rows if row["ts"] != first or row["name"] != _MARK])
+                data = file.read()
+            if stage not in self._traced:
+                self._traced.add(stage)
+                self._arguments |= self._registered()
+            take(LlvmTrace(data, begun_ns, dict(self._arguments)))
 
     def mark(self, text: str) -> None:
-        """Add an event without duration to the trace, if one is being made."""
+        """Add an event without duration to the trace that is being made."""
         begin = self._function(_BEGIN, None, _Text, _Size, _Text, _Size)
-        name, detail = _MARK.encode(), text.encode()
-        begin(name, len(name), detail, len(detail))
+        detail = text.encode()
+        begin(_MARK, len(_MARK), detail, len(detail))
         self._function(_END, None)()
 
 
@@ -186,25 +195,25 @@ def _libraries(backend: str) -> list[_Library]:
 class LlvmPasses:
     """LLVM's passes of one compile: counted by name, left out where a plan says so, timed on request."""
 
-    def __init__(
-        self, backend: str, skips: Callable[[PassSnapshot], bool], *, is_timed: bool, prints: bool, folder: str | None
-    ) -> None:
-        """Of a compile for `backend`; `skips` is asked before each that may be left out.
+    def __init__(self, backend: str, plan: PassPlan, *, is_timed: bool, prints: bool, folder: str | None) -> None:
+        """Of a compile for `backend`; `plan` says which are left out.
 
         `prints`: whether the IR after each pass is printed, with a line before it that names the pass. `folder`: where
         temporary files go.
         """
         self._libraries = _libraries(backend)
-        self._skips = skips
+        self._plan = plan
+        # Only their times are needed: the trace has the names.
+        self._is_listed = not is_timed or plan.names_llvm
         self._is_timed = is_timed
         self._prints = prints
         self._folder = folder
         self._counts: Counter[str] = Counter()
         self._stage = ""
         self.snapshots: list[PassSnapshot] = []
+        """All of the compile; none where only times are requested."""
+        self.traces: list[LlvmTrace] = []
         """All of the compile."""
-        self.spans: list[TimeSpan] = []
-        """Of the stage that ended last."""
 
     @property
     def is_available(self) -> bool:
@@ -214,62 +223,31 @@ class LlvmPasses:
     @contextmanager
     def stage(self, stage: str) -> Iterator[None]:
         """Watch the passes of one stage."""
-        self._stage, self.spans = stage, []
+        self._stage = stage
         with ExitStack() as stack:
             if stage == _STAGE_OF_MIDDLE_END:
                 stack.enter_context(environment_variable("LLVM_IR_ENABLE_DUMP", "1"))
             for library in self._libraries:
                 if not self._prints:
                     library.print_nothing()
-                stack.enter_context(library.gate(self._runs))
+                    stack.enter_context(library.writes_in_blocks())
+                stack.enter_context(library.gate(partial(self._runs, library)))
                 if self._is_timed:
-                    stack.enter_context(library.trace(partial(self._take, library), self._folder))
+                    stack.enter_context(library.trace(stage, self.traces.append, self._folder))
             yield
 
-    def _runs(self, name: str, argument: str) -> bool:
-        known = argument or pass_identifier(name)
+    def _runs(self, library: _Library, known: str, argument: str) -> bool:
         self._counts[known] += 1
-        step = PassSnapshot(len(self.snapshots), self._stage, known, self._counts[known], argument, group="llvm")
-        skipped = self._skips(step)
+        occurrence = self._counts[known]
+        if self._is_timed:
+            library.mark(f"{known}#{occurrence}")
+        if not self._is_listed:
+            return True
+        step = PassSnapshot(len(self.snapshots), self._stage, known, occurrence, argument, group="llvm")
+        skipped = self._plan.skips(step)
         if skipped:
             step = replace(step, outcome="skipped", changed=False)
         self.snapshots.append(step)
-        if self._is_timed:
-            for library in self._libraries:
-                library.mark(f"{known}#{step.occurrence}")
         if self._prints:
             os.write(2, f"irscope: {'skips' if skipped else 'runs'} {known}\n".encode())
         return not skipped
-
-    def _take(self, library: _Library, begun_ns: int, events: list[dict[str, Any]]) -> None:
-        """Read a time trace: the passes, and the analyses that each computed within it."""
-        rows = [row for row in events if row.get("ph") == "X" and not row["name"].startswith("Total ")]
-        ends: list[float] = []
-        latest: dict[str, Any] | None = None
-        asked = ""
-        for row in sorted(rows, key=lambda row: (row["ts"], -row["dur"])):
-            detail = str(row.get("args", {}).get("detail", ""))
-            if row["name"] == _MARK:
-                # The code generator asks from within the pass, the middle end just before it.
-                argument = detail.rpartition("#")[0]
-                is_again = bool(self.spans) and self.spans[-1].name == argument
-                if latest is not None and (row["ts"] == latest["ts"] or is_again):
-                    self.spans[-1] = replace(self.spans[-1], name=detail)
-                else:
-                    asked = detail
-                continue
-            of_code_generator = row["name"] in ("RunPass", "RunLoopPass")
-            name = library.argument_of(detail) or detail if of_code_generator else row["name"]
-            if name.startswith(_STRUCTURE) or name.endswith(("PassAdaptor", "Pass Manager")):
-                continue
-            while ends and row["ts"] >= ends[-1]:
-                ends.pop()
-            is_pass = of_code_generator or (not ends and not name.endswith(_ANALYSES))
-            if not is_pass and row["dur"] < _LEAST_US:
-                continue
-            if is_pass and not of_code_generator and asked:
-                name, asked = asked, ""
-            kind: SpanKind = "llvm" if is_pass else "llvm analysis"
-            self.spans.append(TimeSpan(name, kind, begun_ns + row["ts"] * 1000, row["dur"] * 1000, len(ends)))
-            latest = row if is_pass else latest
-            ends.append(row["ts"] + row["dur"])

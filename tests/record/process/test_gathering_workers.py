@@ -73,6 +73,21 @@ def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs
     assert again.output == one_after_another.output
 
 
+@pytest.mark.newest
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_first_configuration_is_the_same_where_it_is_stored(jobs: int):
+    """No other one is compiled in its place, and its launch is told of."""
+    script = SCRIPT.with_name("autotuned.py")
+    request = replace(request_for(script, targets="cuda:90", jobs=jobs), disassemble=False, layouts=False)
+    first = record_request(request)
+    ok = {capture.id: capture for capture in first.captures if capture.status == "ok"}
+    again = record_request(replace(request, stored=tuple(ok)))
+    assert again.stored.keys() == ok.keys()
+    assert len(again.captures) == len(first.captures) - len(ok)
+    assert {id_: launch.grid for id_, launch in again.stored.items()} == {id_: ok[id_].launch.grid for id_ in ok}
+    assert again.output == first.output
+
+
 def test_what_fails_in_a_worker_ends_the_program_where_it_was_launched():
     """As without workers, though the program went on: it did not catch what its launch would have raised."""
     one, other = recorded("failing", 1), recorded("failing", 2)
