@@ -45,6 +45,7 @@ __all__ = [
     "listen",
     "load",
     "meaning",
+    "predict",
     "record",
     "record_all",
     "recording_session",
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
         why,
     )
     from irscope.api.better import verdict
-    from irscope.api.timing import time
+    from irscope.api.timing import predict, time
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -100,6 +101,7 @@ _HOMES = {
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
+    "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
     "time": "irscope.api.timing",
     "verdict": "irscope.api.better",

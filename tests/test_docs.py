@@ -224,8 +224,8 @@ def test_the_interface_is_as_the_docstrings_say(request: pytest.FixtureRequest) 
     page = reference.API.read_text("utf-8")
     assert page == reference.api_page(), "make docs writes it again"
     headings = re.findall(r"^### (?:class )?`?(\w+)", page, re.MULTILINE)
-    # `record` is told of with `record_all`.
-    assert {*irscope.__all__} - {*headings} == {"record", "__version__"}
+    # `record` is told of with `record_all`, and `predict` with `time`.
+    assert {*irscope.__all__} - {*headings} == {"record", "predict", "__version__"}
 
 
 def test_the_house_is_as_the_borders_say(request: pytest.FixtureRequest) -> None:

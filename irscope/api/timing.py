@@ -97,7 +97,7 @@ def time(
     what_if: bool = False,
     must_fit: bool = True,
 ) -> Prediction:
-    """Predict the time of a launch.
+    """Predict the time of a launch; `irscope.predict` is the same function.
 
     On CUDA the SASS of a CTA is walked and one multiprocessor simulated. Where there is no SASS (AMD, no nvdisasm), or
     it jumps to an unknown target, the prediction comes from the bytes and the arithmetic of the TTGIR, with a wider
@@ -133,6 +133,9 @@ def time(
                 return _analytic(capture, part, f"its SASS was not followed ({str(error).rstrip('.')})")
     why = "no SASS" if capture.target.backend == "cuda" else f"the machine code of {capture.target} is not modelled"
     return _analytic(capture, part, why)
+
+
+predict = time
 
 
 def _calibrated_clock(target: Target, part: str | None) -> Clock:
