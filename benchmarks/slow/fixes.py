@@ -56,7 +56,7 @@ def _prepare(name: str, folder: Path) -> list[dict[str, Any]]:
             suggestion.changes: (finding.code, suggestion)
             for finding in explanation.findings
             for suggestion in finding.suggestions
-            if suggestion.changes and suggestion.proof is not None and suggestion.proof.helps
+            if suggestion.changes and suggestion.proof is not None and suggestion.proof.is_better
         }
         for changes, (code, suggestion) in printed.items():
             after = next(tries.captures[changes] for tries in made if changes in tries.captures)

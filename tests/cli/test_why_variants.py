@@ -117,4 +117,4 @@ def test_whether_a_constant_may_be_an_argument_is_compiled(irscope: Run, tmp_pat
     assert 'drop tl.constexpr, with @triton.jit(do_not_specialize=["N"]): 1 variant remains' in plain
     assert "compiled with this change, compared with" in plain
     assert "cannot be a plain argument, and each value needs a variant of its own" in block
-    assert "compiled as an argument: it failed" in block
+    assert block.count("compiled as an argument: ") == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture
 
 _FRAMES_OF_OUTPUT = 15
@@ -29,6 +28,8 @@ def failed_line(capture: Capture) -> tuple[str, int] | None:
         if is_error and file.endswith(".py") and line.isdecimal() and len(line) < 8:
             return file, int(line)
     if (at := ptx_line(capture)) is not None:
+        from irscope.ir.locations.stages import capture_locations
+
         chain = capture_locations(capture, capture.text("ptx"), "ptx").chain_at(at)
         return (chain[0].file, chain[0].line) if chain else None
     return None

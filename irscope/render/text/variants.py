@@ -157,11 +157,12 @@ def _proof_lines(merge: Merge) -> Iterator[str]:
     if same:
         which = "each" if len(same) == len(merge.proofs) else ", ".join(proof.variant[:8] for proof in same)
         yield f"    compiled with this change: the same machine code as {which}"
+    # A failure's other lines quote a file that is gone.
+    for failure in dict.fromkeys(proof.failure.partition("\n")[0] for proof in merge.proofs if proof.failure):
+        compiled = "compiled as an argument" if merge.as_argument else "compiled with this change"
+        yield f"    {compiled}: {failure}"
     for proof in merge.proofs:
-        if proof.failure:
-            compiled = "compiled as an argument" if merge.as_argument else "compiled with this change"
-            yield f"    {compiled}: it failed: {proof.failure}"
-        elif not proof.same_code:
+        if not proof.failure and not proof.same_code:
             what = "; ".join(proof.effects) or "other machine code"
             yield f"    compiled with this change, compared with {proof.variant[:8]}: {what}"
 

@@ -89,7 +89,7 @@ def test_one_unit_in_the_last_place_is_close_and_a_thousandth_part_more_is_not(d
         found = check([source, torch.empty_like(source)], "r w", copy, variant)
         assert (found.verdict, found.differing) == (verdict, 1), found
         assert found.noise is not None
-        assert "12 runs on inputs moved" in found.noise_of
+        assert "12 runs on inputs perturbed" in found.noise_of
 
 
 @pytest.mark.parametrize("dtype", FLOATS + NARROW[:2])

@@ -6,6 +6,7 @@ import inspect
 import os
 import pickle
 import struct
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path, PurePath
 from types import ModuleType, UnionType
@@ -58,7 +59,7 @@ def sample(kind: Any) -> Any:
         return arguments[-1]
     if get_origin(kind) is tuple:
         return (sample(arguments[0]),) * 2 if arguments[-1] is ... else tuple(map(sample, arguments))
-    if get_origin(kind) is dict:
+    if get_origin(kind) in (dict, Mapping):
         return {"key": [1, ["x", None]] if arguments[1] is Any else sample(arguments[1])}
     assert get_origin(kind) in (Union, UnionType), kind
     return sample(arguments[0])
