@@ -31,7 +31,7 @@ from irscope.timing.scalars import (
     signed32,
 )  # fmt: skip
 
-__all__ = ["compiled", "spilled_places"]
+__all__ = ["compiled", "spilled_words"]
 
 
 def _moved(item: Instruction) -> Step:
@@ -330,31 +330,34 @@ def _loaded(item: Instruction) -> Step:
     return run
 
 
-def spilled_places(item: Instruction) -> tuple[str, ...]:
-    """The words of local memory that an instruction stores or loads, named by their text: the stack stays where it is.
+def spilled_words(item: Instruction) -> tuple[tuple[str, str], ...]:
+    """(register, place) of each word that an instruction stores to local memory or loads from it.
 
-    None where the address is computed, and where less than a word is accessed.
+    A place is named by its text, as the stack stays where it is. None where the address is computed, and where less
+    than a word is accessed.
     """
     match = SASS_ADDRESS.search(next((one for one in item.operands if "[" in one), ""))
     if match is None or "." in match["inside"] or any(one in item.opcode for one in (".U8", ".S8", ".U16", ".S16")):
         return ()
+    register = item.operands[1 if item.opcode.startswith("STL") else 0]
     base, _, offset = match["inside"].partition("+")
     start = int(offset, 16) if offset.lstrip("-").startswith("0x") else 0
     words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
-    return tuple(f"[{base}+{start + 4 * number}]" for number in range(words))
+    return tuple(
+        (next_register(register, number) if number else register, f"[{base}+{start + 4 * number}]")
+        for number in range(words)
+    )
 
 
 def _spilled(item: Instruction) -> Step:
     """A store to local memory, or a load of it."""
     is_store = item.opcode.startswith("STL")
-    register = item.operands[1 if is_store else 0]
-    places = spilled_places(item)
-    if not places:
+    words = spilled_words(item)
+    if not words:
         return unknown(item)
-    names = [next_register(register, number) if number else register for number in range(len(places))]
 
     def run(state: State) -> None:
-        for name, place in zip(names, places, strict=True):
+        for name, place in words:
             if is_store:
                 state.registers[place] = ZERO if name == "RZ" else state.registers.get(name)
             else:
@@ -459,7 +462,7 @@ def compiled(item: Instruction, is_index: bool = False) -> Step:
 
 
 def _predicated(step: Step, holds: Read, item: Instruction) -> Step:
-    names = [*item.writes, *(spilled_places(item) if item.opcode.startswith("STL") else ())]
+    names = [*item.writes, *(place for _, place in (spilled_words(item) if item.opcode.startswith("STL") else ()))]
 
     def run(state: State) -> None:
         condition = holds(state)

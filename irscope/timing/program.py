@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
 from irscope.timing.floats import FLOATS
-from irscope.timing.instructions import compiled, spilled_places
+from irscope.timing.instructions import compiled, spilled_words
 from irscope.timing.scalars import Step, address_of
 
 __all__ = ["Program"]
@@ -30,10 +30,14 @@ class Program:
         self.reads = [frozenset(_reads(item)) for item in self.code]
         # The mask of a copy is a predicate that the copy does not change.
         self.writes = [frozenset(() if item.opcode.startswith("LDGSTS") else item.writes) for item in self.code]
+        self.spills: dict[int, tuple[tuple[str, str], ...]] = {}
+        """Instruction that stores registers to local memory, or loads them → (from where, to where) of each word."""
         for index, base in enumerate(self.bases):
             if base in ("STL", "LDL"):
+                words = spilled_words(self.code[index])
+                self.spills[index] = words if base == "STL" else tuple((place, name) for name, place in words)
                 touched = self.writes if base == "STL" else self.reads
-                touched[index] = touched[index] | set(spilled_places(self.code[index]))
+                touched[index] = touched[index] | {place for _, place in words}
         for index, item in enumerate(self.code):
             if self.bases[index] == "BRA":
                 name = item.operands[-1].strip("`()") if item.operands else ""

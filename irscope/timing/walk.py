@@ -205,6 +205,13 @@ class _Group:
 
     def _follow_data(self, at: int) -> None:
         data, writes = self.state.data, self.program.writes[at]
+        if words := self.program.spills.get(at):
+            for source, target in words:
+                if source in data:
+                    data[target] = data[source]
+                else:
+                    data.pop(target, None)
+            return
         sources = data.keys() & self.program.reads[at]
         if not sources:
             for name in writes & data.keys():

@@ -23,7 +23,8 @@ def _instructions(lines: list[str]) -> float:
         text += f"        /*{offset:04x}*/                   {line} ;\n"
         offset += 16
     program = Program(parse_sass(text)[0], lambda _: False)
-    state = State(1, 1, {"R1": np.full((1, 1), 64, np.int64)}, {}, {})
+    registers = {"R1": 64, "R8": 0, "R9": 16}
+    state = State(1, 1, {name: np.full((1, 1), value, np.int64) for name, value in registers.items()}, {}, {})
     (walked,) = walk(program, state, lambda *_: None)
     assert not state.assumed.notes
     return walked.instructions
@@ -61,3 +62,18 @@ def test_a_store_to_local_memory_under_a_predicate_that_is_off_stores_nothing() 
         "EXIT",
     ]
     assert _instructions(lines) == 5 + 5 * 3 + 1
+
+
+def test_of_words_that_are_spilled_together_each_is_followed() -> None:
+    lines = [
+        "MOV R4, 0x3",
+        "LDG.E R5, desc[UR4][R8.64]",
+        "STL.64 [R1], R4",
+        "LDL.64 R6, [R1]",
+        ".L_x_0:",
+        "IADD3 R6, R6, -0x1, RZ",
+        "ISETP.NE.AND P0, PT, R6, RZ, PT",
+        "@P0 BRA `(.L_x_0)",
+        "EXIT",
+    ]
+    assert _instructions(lines) == 4 + 3 * 3 + 1

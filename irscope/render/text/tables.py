@@ -290,7 +290,7 @@ def duration_text(seconds: float) -> str:
 def least_text(seconds: float, launch_seconds: float) -> str:
     """The minimum time of a launch's work; where an empty launch takes longer, that says enough."""
     if seconds < launch_seconds:
-        return f"less than an empty launch takes, {duration_text(launch_seconds)}"
+        return f"under {duration_text(launch_seconds)} (an empty launch)"
     return duration_text(seconds)
 
 
