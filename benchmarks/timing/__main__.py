@@ -1,4 +1,4 @@
-"""`python -m benchmarks.timing COMMAND`: list, record, measure, check, profile or score the families."""
+"""`python -m benchmarks.timing COMMAND`: list, record, measure, check, profile or compare the families."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ def main() -> None:
     scored.add_argument("folder", type=Path)
     scored.add_argument("--part", default="h100")
     scored.add_argument("--each", type=int, default=0, help="only this many configurations of each family")
+    termed = commands.add_parser("terms", help="compare what predictions add up with counters, term by term")
+    termed.add_argument("folder", type=Path)
+    termed.add_argument("--counters", type=Path, default=Path(__file__).with_name("data") / "h200-ncu.jsonl")
+    termed.add_argument("--part", default="h200")
     checked = commands.add_parser("check", help="compare the fresh families with torch, at small sizes")
     checked.add_argument("--each", type=int, default=1, help="configurations of each family")
     arguments = parser.parse_args()
@@ -63,6 +67,10 @@ def main() -> None:
         from benchmarks.timing.scoring import score
 
         print(score(arguments.folder, arguments.part, arguments.each))
+    elif arguments.command == "terms":
+        from benchmarks.timing.terms import compare
+
+        print(compare(arguments.folder, arguments.counters, arguments.part))
     elif arguments.command == "check":
         import benchmarks.timing.families
         from benchmarks.timing.checking import check

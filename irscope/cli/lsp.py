@@ -47,7 +47,7 @@ _TRIED = Budget(findings=None, compiles=4)
 
 
 @dataclass(frozen=True)
-class _Launch:
+class _Explained:
     """A capture, and what is known of its time."""
 
     capture: Capture
@@ -93,10 +93,10 @@ class _IrscopeServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__("irscope", version("irscope"))  # pyright: ignore[reportUnknownMemberType]
         self.options = _Options()
-        self.launches: dict[str, tuple[_Launch, ...]] = {}
+        self.launches: dict[str, tuple[_Explained, ...]] = {}
         """URI → the launches of the file, as it was last recorded."""
         self._recorded: dict[str, str] = {}
-        self._explained: dict[str, _Launch] = {}
+        self._explained: dict[str, _Explained] = {}
         """Id of a capture → what is known of it: a kernel that a save did not change is not analysed again."""
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._folder = tempfile.TemporaryDirectory(prefix="irscope-lsp-")
@@ -147,7 +147,7 @@ class _IrscopeServer(LanguageServer):
         if self._takes_hints:
             self.workspace_inlay_hint_refresh(None)
 
-    def _tried(self, launch: _Launch) -> _Launch:
+    def _tried(self, launch: _Explained) -> _Explained:
         """A launch with its suggestions compiled, as `irscope why` compiles them, but for the search."""
         from irscope.api.explain import Explainer
         from irscope.record.variants.compiles import Compiles
@@ -168,7 +168,7 @@ class _IrscopeServer(LanguageServer):
         workspace = self.client_capabilities.workspace
         return bool(workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support)
 
-    def _recordings(self, path: Path) -> Iterator[_Launch]:
+    def _recordings(self, path: Path) -> Iterator[_Explained]:
         from irscope.record.process.requests import request_for
         from irscope.record.process.session import record_request
 
@@ -179,13 +179,15 @@ class _IrscopeServer(LanguageServer):
         known = {id_: launch.capture for id_, launch in self._explained.items() if launch.capture.status == "ok"}
         recording = record_request(replace(request, stored=tuple(known)))
         for id_, launch in recording.stored.items():
-            yield self._explain(known[id_].with_(launch=_launched_as(known[id_].launch, launch)))
+            before = known[id_]
+            again = replace(before.launch, grid=launch.grid, record=launch.record, others=launch.others)
+            yield self._explain(before.with_(launch=again))
         yield from map(self._explain, recording.captures)
         if not recording.captures and not recording.stored:
             why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
             raise RecordingError(f"{path}{why}.")
 
-    def _explain(self, capture: Capture) -> _Launch:
+    def _explain(self, capture: Capture) -> _Explained:
         """What is known of a capture, made anew where its launch is of other sizes."""
         from irscope.api.explain import Explainer
 
@@ -194,7 +196,7 @@ class _IrscopeServer(LanguageServer):
             explained = Explainer().explain(capture)
             prediction = explained.time.prediction
             shares = {(one.file, one.line): (one.share, one.seconds) for one in prediction.lines} if prediction else {}
-            known = _Launch(capture, explained.findings, shares)
+            known = _Explained(capture, explained.findings, shares)
         if len(self._explained) >= _MOST_EXPLAINED:
             del self._explained[next(iter(self._explained))]
         self._explained[capture.id] = known
@@ -247,13 +249,6 @@ def _sizes(launch: Launch) -> object:
     return launch.grid, tuple((one.path, one.value, one.shape, one.strides) for one in record.arguments)
 
 
-def _launched_as(known: Launch, launch: Launch) -> Launch:
-    """A launch that was recorded, with the arguments and the grid of another one of the same compile."""
-    if _sizes(known) == _sizes(launch):
-        return known
-    return replace(known, grid=launch.grid, record=launch.record, others=launch.others)
-
-
 def path_of(uri: str) -> Path:
     """The path of a `file:` URI."""
     return Path(unquote(urlparse(uri).path))
@@ -262,7 +257,7 @@ def path_of(uri: str) -> Path:
 # ── Python files ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _diagnostics_of(path: Path, launches: Sequence[_Launch]) -> Iterator[lsp.Diagnostic]:
+def _diagnostics_of(path: Path, launches: Sequence[_Explained]) -> Iterator[lsp.Diagnostic]:
     """The findings of a file's launches at its lines: equal ones of several launches once, failures first."""
     seen: set[tuple[str, int, str]] = set()
     for launch in launches:
@@ -284,7 +279,7 @@ def _line_in(finding: Finding, path: Path) -> int:
     return next((line for file, line in finding.place if file and Path(file) == path), 0)
 
 
-def _told(finding: Finding, launch: _Launch) -> str:
+def _told(finding: Finding, launch: _Explained) -> str:
     cost = ""
     if finding.seconds is not None:
         cost = f" Costs {duration_text(finding.seconds)}, {finding.share:.0%} of the predicted time."
@@ -315,7 +310,7 @@ def _line_range(line: int, end: int = 10_000) -> lsp.Range:
     return lsp.Range(lsp.Position(line - 1, 0), lsp.Position(line - 1, end))
 
 
-def _hints_of(path: Path, launches: Sequence[_Launch], lines: Sequence[str]) -> Iterator[lsp.InlayHint]:
+def _hints_of(path: Path, launches: Sequence[_Explained], lines: Sequence[str]) -> Iterator[lsp.InlayHint]:
     """The part of the predicted time behind each line: of the launch in which it takes longest."""
     most: dict[int, tuple[float, float]] = {}
     for launch in launches:
@@ -360,7 +355,7 @@ def _expression_at(text: str, line: int, column: int) -> _Part:
     return _Part(ast.unparse(least), range(least.col_offset + 1, (least.end_col_offset or 0) + 1))
 
 
-def _python_hover(path: Path, launches: Sequence[_Launch], line: int, part: _Part) -> str:
+def _python_hover(path: Path, launches: Sequence[_Explained], line: int, part: _Part) -> str:
     """What a line of Python became: its operations in the TTGIR with types and layouts, and its instructions."""
     parts: list[str] = []
     for launch in launches:
@@ -380,7 +375,7 @@ def _python_hover(path: Path, launches: Sequence[_Launch], line: int, part: _Par
     return "\n\n".join(parts)
 
 
-def _operations_at(launch: _Launch, file: str, line: int, part: _Part) -> list[str]:
+def _operations_at(launch: _Explained, file: str, line: int, part: _Part) -> list[str]:
     """Those of a line in the TTGIR: first what defines the variable under the cursor, then its expression's."""
     stage = launch.map.stage("ttgir")
     places = launch.map.places_of_line.get((file, line), ())
@@ -533,7 +528,9 @@ def _is_finding(diagnostic: lsp.Diagnostic) -> bool:
     return str(diagnostic.code) in KINDS
 
 
-def _fixing(uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Launch], text: str) -> Iterator[lsp.CodeAction]:
+def _fixing(
+    uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Explained], text: str
+) -> Iterator[lsp.CodeAction]:
     """The suggestions of a diagnostic's finding that were compiled, are better, and are edits of this file."""
     lines = text.split("\n")
     for launch in launches:

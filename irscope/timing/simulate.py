@@ -35,7 +35,7 @@ from irscope.timing.steps import (
 )  # fmt: skip
 from irscope.timing.walk import NotFollowed
 
-__all__ = ["Simulated", "Span", "simulate"]
+__all__ = ["Simulated", "Span", "dram_delay", "simulate"]
 
 _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
@@ -142,6 +142,26 @@ class _Warp:
         self.extra = 0.0
         self.marks: dict[int, tuple[float, float, int]] = {}
         self.since: list[tuple[int, str, float]] = []
+
+
+def dram_delay(clock: Clock, used: float, writing: float, sectors: float) -> float:
+    """Cycles beyond the latency of an idle DRAM until the last of some sectors is there.
+
+    Requests of all multiprocessors arrive unevenly: their mean wait grows with u / (1 - u) for a utilisation u, as in
+    an M/D/1 queue, and that of the last one with the logarithm of how many there are. Against the microbenchmarks
+    `memory` and `mixed`: `tests/timing/test_simulate.py`.
+
+    Args:
+        clock: the part.
+        used: the utilisation of DRAM, 0 to 1.
+        writing: the part of the time in which it writes.
+        sectors: those that are waited for together.
+    """
+    used = min(used, _MOST_USED)
+    crowd = used / (1 - used)
+    spread = clock.dram_queue_spread * min(crowd, _MOST_CROWDED)
+    last = clock.dram_spread + spread + clock.dram_write_spread * writing
+    return clock.dram_queue * crowd + last * log(max(sectors, 1.0))
 
 
 class _Multiprocessor:
@@ -298,11 +318,7 @@ class _Multiprocessor:
         return free
 
     def dram_wait(self, time: float, sectors: float) -> float:
-        """Cycles that an access waits at DRAM because the requests of all multiprocessors arrive unevenly.
-
-        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue, and with the logarithm of the sectors
-        that are waited for together, since the last one counts (`benchmarks.microbench --only memory`).
-        """
+        """Cycles that an access waits at DRAM because others use it; `sectors`: those waited for together."""
         since = time - self.dram_at
         if since > 0:
             busy = min(max(self.dram_until - self.dram_at, 0.0), since) / since
@@ -312,11 +328,7 @@ class _Multiprocessor:
             self.dram_writing += (writing - self.dram_writing) * fresh
             self.dram_at, self.dram_stored = time, 0.0
         self.dram_until = self.free[DRAM]
-        used = min(self.dram_used, _MOST_USED)
-        crowd, clock = used / (1 - used), self.clock
-        spread = clock.dram_queue_spread * min(crowd, _MOST_CROWDED)
-        last = clock.dram_spread + spread + clock.dram_write_spread * self.dram_writing
-        return clock.dram_queue * crowd + last * log(max(sectors, 1.0))
+        return dram_delay(self.clock, self.dram_used, self.dram_writing, sectors)
 
     def end(self, warp: _Warp, step: OneStep, time: float) -> float | None:
         """What ends a step: an access, or a meeting with others."""

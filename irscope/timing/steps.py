@@ -39,7 +39,7 @@ _NOWHERE = (
     "UTMACMDFLUSH", "UTMACCTL", "ELECT", "VOTEU", "CCTL", "ERRBAR", "YIELD", "NANOSLEEP", "BREAK", "RET", "CALL",
 )  # fmt: skip
 _SHUFFLES = ("SHFL", "REDUX")
-"""They pass through the data pipe of shared memory and L1, a wavefront each."""
+"""They pass through the data pipe of shared memory and L1, a wavefront each; of REDUX that is assumed."""
 _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
             "R2UR": 14.0, "F2F": 23.0, "POPC": 17.0, "FLO": 17.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
             "DFMA": 10.0, "DADD": 10.0, "DMUL": 10.0, "DSETP": 10.0, "REDUX": 24.0, "CREDUX": 24.0}  # fmt: skip
@@ -53,8 +53,8 @@ _L2_FILLED, _L2_EVICTED = 0.72, 0.5
 """Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
 _STORED, _STORING = 1.3, 0.75
 """What a wavefront of a store to shared memory takes of the data pipe, and what a store to global memory takes beyond
-the wavefronts of its sectors: by least squares over 228 profiled launches of the older parts, whose wavefronts follow
-to 6 % in the median (`data/h200-ncu.jsonl`)."""
+the wavefronts of its sectors: by least squares over 228 launches that Nsight Compute profiled on an H200
+(`python -m benchmarks.timing terms` compares what is predicted now)."""
 _LINES = 3.7
 """Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
@@ -314,7 +314,8 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         # The data pass through the array that is shared memory as well, and lanes of one bank one after another.
         use[L1] = max(access.lines / _LINES, 1.0) * on
         through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts)
-        # What is copied to shared memory is written into the array without passing through registers.
+        # What is copied is written into the array without passing through registers: the array is taken to be busy for
+        # it, though Nsight Compute's wavefronts of the pipe leave it out.
         use[SHARED] = (access.wavefronts if kind == "copy" else through + _STORING * (kind == "store")) * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / rates.port
@@ -387,6 +388,7 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 access: Access = entry.payload
                 is_store = "store" in access.kind
                 passed = access.sectors * access.missed * SECTOR * access.is_on * times
+                l2 += passed
                 throughput += passed * (_L2_STORED if is_store else _L2_READ) / rates.l2
                 if access.kind in ("load", "copy"):
                     # A sector that is alone in its line takes as long as a line.
@@ -399,8 +401,6 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                         moved = cycles * (rates.written if is_store else rates.dram)
                         dram += moved * times
                         written += moved * times * is_store
-                    elif unit == L2:
-                        l2 += cycles * rates.l2 * times
     through = _L2_FILLED * (dram - written) + _L2_EVICTED * written
     throughput += through * clock.dram_efficiency / rates.dram
     return Demand(total, l2, dram, written, throughput)

@@ -209,7 +209,7 @@ class _Group:
             for source, target in words:
                 if source in data:
                     data[target] = data[source]
-                else:
+                elif not self.program.code[at].predicate:
                     data.pop(target, None)
             return
         sources = data.keys() & self.program.reads[at]

@@ -172,6 +172,14 @@ def test_dram_moves_each_sector_once(name: str) -> None:
     low, high = counted_roofline(stored(name)).dram_bytes
     assert low == high
     assert predicted(stored(name)).dram_bytes == pytest.approx(low, rel=0.01)
+    # What a CTA has in L1 no longer, and what others read too, passes through L2 again.
+    assert predicted(stored(name)).l2_bytes >= 0.99 * low
+
+
+@pytest.mark.parametrize("name", ["looped", "softmax_kernel", "structs", "swiglu_backward_kernel", "transpose_kernel"])
+def test_each_byte_that_one_cta_accesses_once_passes_through_l2_once(name: str) -> None:
+    low, _ = counted_roofline(stored(name)).dram_bytes
+    assert predicted(stored(name)).l2_bytes == pytest.approx(low, rel=0.01)
 
 
 def _measured_sectors(kind: str) -> list[tuple[float, float, float, float]]:

@@ -13,8 +13,8 @@ from irscope.timing.walk import walk
 _HEAD = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
 
 
-def _instructions(lines: list[str]) -> float:
-    """Of a warp, that starts with its stack at 64."""
+def _walked(lines: list[str]) -> tuple[float, State]:
+    """How many instructions a warp executes that starts with its stack at 64, and what is known after it."""
     text, offset = _HEAD, 0
     for line in lines:
         if line.endswith(":"):
@@ -26,8 +26,13 @@ def _instructions(lines: list[str]) -> float:
     registers = {"R1": 64, "R8": 0, "R9": 16}
     state = State(1, 1, {name: np.full((1, 1), value, np.int64) for name, value in registers.items()}, {}, {})
     (walked,) = walk(program, state, lambda *_: None)
+    return walked.instructions, state
+
+
+def _instructions(lines: list[str]) -> float:
+    instructions, state = _walked(lines)
     assert not state.assumed.notes
-    return walked.instructions
+    return instructions
 
 
 @pytest.mark.parametrize("count", [1, 7, 100, 20_000])
@@ -77,3 +82,20 @@ def test_of_words_that_are_spilled_together_each_is_followed() -> None:
         "EXIT",
     ]
     assert _instructions(lines) == 4 + 3 * 3 + 1
+
+
+def test_data_stays_where_a_store_under_a_predicate_stores_nothing() -> None:
+    lines = [
+        "LDG.E R5, desc[UR4][R8.64]",
+        "STL [R1], R5",
+        "MOV R4, 0x3",
+        "ISETP.EQ.AND P1, PT, R4, RZ, PT",
+        "@P1 STL [R1], R4",
+        ".L_x_0:",
+        "LDL R6, [R1]",
+        "ISETP.NE.AND P0, PT, R6, RZ, PT",
+        "@P0 BRA `(.L_x_0)",
+        "EXIT",
+    ]
+    state = _walked(lines)[1]
+    assert any("data-dependent trip count" in note for note in state.assumed.notes)

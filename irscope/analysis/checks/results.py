@@ -63,7 +63,7 @@ def read_tolerances(texts: Iterable[str]) -> dict[str, _Tolerance]:
         if match is None:
             raise UsageError(f"--tolerance {text!r}: write FACT=NUMBER or FACT=PERCENT%, such as registers=4.")
         if match["name"] not in FACTS:
-            raise UsageError(f"--tolerance {text!r}: it is the name of no fact.{did_you_mean(match['name'], FACTS)}")
+            raise UsageError(f"--tolerance {text!r}: no fact has this name.{did_you_mean(match['name'], FACTS)}")
         found[match["name"]] = _Tolerance(float(match["number"]), bool(match["percent"]))
     return found
 

@@ -257,7 +257,7 @@ class _Pricer:
             # What it combines elements by is called from there.
             own |= {index for index, chain in enumerate(frames) for one in wanted if chain[-len(one) :] == one}
         if not own:
-            # Callers that the assembly does not tell apart, before Triton 3.8.
+            # Before Triton 3.8 the assembly does not name the callers: those of all calls of the line.
             own = {index for index, chain in enumerate(frames) for one in wanted if chain == one[: len(chain)] != ()}
         place = finding.place[:1]
         return own or {
