@@ -1,7 +1,8 @@
-"""Fresh families against torch, at small sizes: on this machine's GPU, else on irscope's virtual GPU that computes.
+"""Families against torch, at small sizes: on this machine's GPU, else on irscope's virtual GPU that computes.
 
-Each function below is named like its family. It takes the arguments of a launch as they were before it and as they
-are after it, and the configuration; it returns pairs of what the kernel stored and what torch computes.
+Each function below, and in `checking_unseen`, is named like its family. It takes the arguments of a launch as they were
+before it and as they are after it, and the configuration; it returns pairs of what the kernel stored and what torch
+computes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 
 from benchmarks.timing.family import FAMILIES, Config, label
 from benchmarks.timing.recording import TARGET
+from irscope.machine.launch import NO_LIMITS
 from irscope.record.virtual.gpu import virtual_gpu
 
 Pairs = Sequence[tuple[Any, Any]]
@@ -27,7 +29,9 @@ _TOLERANCE = 2e-2
 """Of the largest magnitude of the expected values: the products are of half precision, and sums have another order."""
 
 
-def _sized(**sizes: int) -> Callable[[Reference], Reference]:
+def sized(**sizes: int) -> Callable[[Reference], Reference]:
+    """Register the decorated function as the reference of the family of its name, at these sizes."""
+
     def register(reference: Reference) -> Reference:
         _REFERENCES[reference.__name__] = sizes, reference
         return reference
@@ -35,10 +39,14 @@ def _sized(**sizes: int) -> Callable[[Reference], Reference]:
     return register
 
 
-def check(each: int) -> int:
-    """Check the first `each` configurations of each fresh family; print a line for each, and return how many fail."""
+def check(each: int, only: str = "") -> int:
+    """Check the first `each` configurations of each family; print a line for each, and return how many fail.
+
+    `only`: names of families, separated by commas; empty for all that have a reference.
+    """
     failures = 0
-    for name, (sizes, reference) in _REFERENCES.items():
+    for name in only.split(",") if only else list(_REFERENCES):
+        sizes, reference = _REFERENCES[name]
         for config in FAMILIES[name].configs[:each]:
             virtual = contextlib.nullcontext() if torch.cuda.is_available() else _virtual()
             with virtual:
@@ -50,7 +58,7 @@ def check(each: int) -> int:
 
 
 def _virtual() -> Any:
-    return virtual_gpu(TARGET, computes=True, on_note=lambda note: print(f"     {note}", file=sys.stderr))
+    return virtual_gpu(TARGET, limits=NO_LIMITS, on_note=lambda note: print(f"     {note}", file=sys.stderr))
 
 
 def _error(name: str, config: Config, reference: Reference) -> float:
@@ -66,7 +74,7 @@ def _error(name: str, config: Config, reference: Reference) -> float:
     return worst
 
 
-@_sized(batch=1, heads=64, length=256)
+@sized(batch=1, heads=64, length=256)
 def fresh_latent_decode(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Attention in each split, and the logarithm to base 2 of its sum."""
     query, cache, splits = before[0].float(), before[1].float(), config["SPLITS"]
@@ -77,14 +85,14 @@ def fresh_latent_decode(before: Sequence[Any], after: Sequence[Any], config: Con
     return [(after[2], (power.unsqueeze(-1) * values).sum(-2).reshape(-1, 512)), (after[3], sums.reshape(-1))]
 
 
-@_sized(rows=16)
+@sized(rows=16)
 def fresh_combine_splits(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Mean by the softmax to base 2 of the sums."""
     weight = torch.softmax(before[1] * math.log(2), 1)
     return [(after[2], (before[0] * weight.unsqueeze(-1)).sum(1))]
 
 
-@_sized(sequences=2, most=200, heads=4, key_heads=2)
+@sized(sequences=2, most=200, heads=4, key_heads=2)
 def fresh_packed_attention(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Causal attention of each sequence."""
     query, key, value = (tensor.float().transpose(0, 1) for tensor in before[:3])
@@ -98,7 +106,7 @@ def fresh_packed_attention(before: Sequence[Any], after: Sequence[Any], config: 
     return pairs
 
 
-@_sized(heads=1, length=256, seen=128)
+@sized(heads=1, length=256, seen=128)
 def fresh_chosen_blocks(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Attention of each block of rows to the listed blocks, as often as they are listed."""
     query, key, value, chosen = (tensor[0].float() for tensor in before[:4])
@@ -111,7 +119,7 @@ def fresh_chosen_blocks(before: Sequence[Any], after: Sequence[Any], config: Con
     return pairs
 
 
-@_sized(tokens=64, heads=2, key_heads=1)
+@sized(tokens=64, heads=2, key_heads=1)
 def fresh_norm_rope_store(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Queries, and keys and values at their slots."""
     joined, weight, slots = before[0].float(), before[1], before[5]
@@ -123,7 +131,7 @@ def fresh_norm_rope_store(before: Sequence[Any], after: Sequence[Any], config: C
     return [(after[6], turned[:, :2]), (stored[0], turned[:, 2:3]), (stored[1], joined[:, 3:])]
 
 
-@_sized(batch=2, heads=3)
+@sized(batch=2, heads=3)
 def fresh_state_update(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The state in place, and what is read from it."""
     state, x, step, decay, into, outof, skip = (tensor.float() for tensor in before[:7])
@@ -134,7 +142,7 @@ def fresh_state_update(before: Sequence[Any], after: Sequence[Any], config: Conf
     return [(after[0], state), (after[7], seen)]
 
 
-@_sized(length=256, heads=2, chunk=128)
+@sized(length=256, heads=2, chunk=128)
 def fresh_chunk_states(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Sums of outer products over each chunk."""
     x, into = before[0].float().reshape(2, 128, 2, 64), before[1].float().reshape(2, 128, 128)
@@ -142,7 +150,7 @@ def fresh_chunk_states(before: Sequence[Any], after: Sequence[Any], config: Conf
     return [(after[4], torch.einsum("cthp,ctn,cth->chpn", x, into, weight))]
 
 
-@_sized(heads=1, length=12)
+@sized(heads=1, length=12)
 def fresh_delta_rule(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The recurrence step by step."""
     query, key, value, rates, gates = (tensor[0].float() for tensor in before[:5])
@@ -155,14 +163,14 @@ def fresh_delta_rule(before: Sequence[Any], after: Sequence[Any], config: Config
     return [(after[5][0], torch.stack(outputs))]
 
 
-@_sized(count=4)
+@sized(count=4)
 def fresh_triangular_inverse(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Inverses, in float64."""
     unit = torch.eye(config["SIZE"], dtype=torch.float64, device=before[0].device)
     return [(after[1], torch.linalg.inv(torch.tril(before[0].double(), -1) + unit))]
 
 
-@_sized(most=60, columns=256, depth=64, programs=7)
+@sized(most=60, columns=256, depth=64, programs=7)
 def fresh_grouped(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The products one by one."""
     starts = before[3].tolist()
@@ -170,13 +178,13 @@ def fresh_grouped(before: Sequence[Any], after: Sequence[Any], config: Config) -
     return [(after[2][part], before[0][part].float() @ before[1][group].float()) for group, part in enumerate(parts)]
 
 
-@_sized(rows=256, columns=128, depth=192, programs=3)
+@sized(rows=256, columns=128, depth=192, programs=3)
 def fresh_stream_k(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """One product."""
     return [(after[2], before[0].float() @ before[1].float())]
 
 
-@_sized(tokens=6, width=128, depth=128)
+@sized(tokens=6, width=128, depth=128)
 def fresh_gated_experts(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Each pair of a token and an expert on its own; the order and the experts of the blocks are taken as given."""
     x, weights, expected = before[0].float(), before[1].float(), torch.zeros(48, 128)
@@ -188,7 +196,7 @@ def fresh_gated_experts(before: Sequence[Any], after: Sequence[Any], config: Con
     return [(after[4], expected)]
 
 
-@_sized(rows=128, columns=128, depth=256)
+@sized(rows=128, columns=128, depth=256)
 def fresh_block_scaled(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The product of what the scales make of the operands."""
     left = before[0].float() * before[2].repeat_interleave(128, 1)
@@ -196,20 +204,20 @@ def fresh_block_scaled(before: Sequence[Any], after: Sequence[Any], config: Conf
     return [(after[4], left @ right.T)]
 
 
-@_sized(rows=128, columns=128, depth=128)
+@sized(rows=128, columns=128, depth=128)
 def fresh_gated_product(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Two products and SiLU."""
     x, gates, ups = (tensor.float() for tensor in before[:3])
     return [(after[3], torch.nn.functional.silu(x @ gates) * (x @ ups))]
 
 
-@_sized(n=384, depth=128)
+@sized(n=384, depth=128)
 def fresh_gram(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The whole product."""
     return [(after[1], before[0].float() @ before[0].float().T)]
 
 
-@_sized(tokens=128, words=8192, depth=64)
+@sized(tokens=128, words=8192, depth=64)
 def fresh_product_entropy(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The logarithm of the sum in each split, and the label's logit."""
     logits = before[0].float() @ before[1].float().T
@@ -218,7 +226,7 @@ def fresh_product_entropy(before: Sequence[Any], after: Sequence[Any], config: C
     return [(after[3], torch.logsumexp(split, 2)), (after[4], chosen)]
 
 
-@_sized(batch=16)
+@sized(batch=16)
 def fresh_pair_features(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The lower triangle without the diagonal, row by row."""
     pairs = before[0].float() @ before[0].float().transpose(1, 2)
@@ -226,14 +234,14 @@ def fresh_pair_features(before: Sequence[Any], after: Sequence[Any], config: Con
     return [(after[1], pairs[:, row, column])]
 
 
-@_sized(n=128)
+@sized(n=128)
 def fresh_complex(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The real and the imaginary part."""
     a, b, c, d = (tensor.float() for tensor in before[:4])
     return [(after[4], a @ c - b @ d), (after[5], a @ d + b @ c)]
 
 
-@_sized(tokens=24, depth=4096)
+@sized(tokens=24, depth=4096)
 def fresh_adapters(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Each token by its own adapter; none where it is below 0."""
     x, weights, chosen = before[0].float(), before[1].float(), before[2].long()
@@ -241,7 +249,7 @@ def fresh_adapters(before: Sequence[Any], after: Sequence[Any], config: Config) 
     return [(after[3], expected * (chosen >= 0).unsqueeze(1))]
 
 
-@_sized(rows=4)
+@sized(rows=4)
 def fresh_hadamard(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The product with the matrix by Sylvester's construction."""
     signs = torch.ones(1, 1)
@@ -251,7 +259,7 @@ def fresh_hadamard(before: Sequence[Any], after: Sequence[Any], config: Config) 
     return [(after[1].cpu().reshape(x.shape), signs @ x @ signs / config["SIDE"])]
 
 
-@_sized(rows=96, width=500)
+@sized(rows=96, width=500)
 def fresh_norm_parameters(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The gradients, once the groups are added up."""
     x, slope = before[0].float(), before[1].float()
@@ -259,7 +267,7 @@ def fresh_norm_parameters(before: Sequence[Any], after: Sequence[Any], config: C
     return [(after[5].sum(0), scaled.sum(0)), (after[6].sum(0), slope.sum(0))]
 
 
-@_sized(rows=4, width=7168)
+@sized(rows=4, width=7168)
 def fresh_add_norm_quantise(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The sum, the scales, and what float8 and the scales give back, whose rounding errs by up to 1/16 of a value."""
     added = before[0].float() + before[1].float()
@@ -271,14 +279,14 @@ def fresh_add_norm_quantise(before: Sequence[Any], after: Sequence[Any], config:
     return [(after[3], added), (after[5], scales), (near, grouped)]
 
 
-@_sized(batch=1, heads=2, length=1000)
+@sized(batch=1, heads=2, length=1000)
 def fresh_masked_softmax(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Softmax of what is not hidden."""
     score = torch.where(before[1].unsqueeze(1) != 0, -1e4, before[0].float() * 0.125)
     return [(after[2], torch.softmax(score, -1))]
 
 
-@_sized(rows=2, words=5000)
+@sized(rows=2, words=5000)
 def fresh_nucleus(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The logit where the sorted probabilities reach 0.9; 12 bisections of 20 leave 0.005."""
     ordered, _ = before[0].sort(1, descending=True)
@@ -286,7 +294,7 @@ def fresh_nucleus(before: Sequence[Any], after: Sequence[Any], config: Config) -
     return [(after[1], ordered.gather(1, reached.unsqueeze(1)).squeeze(1))]
 
 
-@_sized(sequences=5, most=70, width=250)
+@sized(sequences=5, most=70, width=250)
 def fresh_pad(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The rows of each sequence, then the fill."""
     starts, expected = before[1].tolist(), torch.full((5, 70, 250), -1.0)
@@ -295,7 +303,7 @@ def fresh_pad(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pa
     return [(after[2], expected)]
 
 
-@_sized(batch=2, height=10, width=15, tall=23, wide=34)
+@sized(batch=2, height=10, width=15, tall=23, wide=34)
 def fresh_resize(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """torch's own bilinear interpolation."""
     image = before[0].float().cpu().permute(0, 3, 1, 2)
@@ -303,7 +311,7 @@ def fresh_resize(before: Sequence[Any], after: Sequence[Any], config: Config) ->
     return [(after[1], expected.permute(0, 2, 3, 1))]
 
 
-@_sized(nx=40, ny=24, nz=12)
+@sized(nx=40, ny=24, nz=12)
 def fresh_wave(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The Laplacian of eighth order by shifted tensors, away from the border."""
     now, earlier, speed = before[:3]
@@ -316,7 +324,7 @@ def fresh_wave(before: Sequence[Any], after: Sequence[Any], config: Config) -> P
     return [(after[3], (2 * now - earlier + speed * bend) * inside)]
 
 
-@_sized(n=256)
+@sized(n=256)
 def fresh_bodies(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """All pairs at once, in float64."""
     places = torch.stack(before[:3], 1).double()
@@ -326,7 +334,7 @@ def fresh_bodies(before: Sequence[Any], after: Sequence[Any], config: Config) ->
     return [(after[4 + axis], expected[:, axis]) for axis in range(3)]
 
 
-@_sized(nodes=96)
+@sized(nodes=96)
 def fresh_neighbours(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The mean of the rows that the edges name."""
     starts = before[1].tolist()
@@ -334,14 +342,14 @@ def fresh_neighbours(before: Sequence[Any], after: Sequence[Any], config: Config
     return [(after[3], torch.stack([before[0][others].float().mean(0) for others in edges]))]
 
 
-@_sized(n=20000)
+@sized(n=20000)
 def fresh_compact(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The same values, in whatever order the blocks came, and how many."""
     kept = before[0][before[0] > 0.5]
     return [(after[1][: kept.numel()].sort().values, kept.sort().values), (after[2], torch.tensor([kept.numel()]))]
 
 
-@_sized(n=8192)
+@sized(n=8192)
 def fresh_four_bit_float(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """The high half of each byte first."""
     byte = before[0].long()
@@ -349,7 +357,7 @@ def fresh_four_bit_float(before: Sequence[Any], after: Sequence[Any], config: Co
     return [(after[3], both * before[2].repeat_interleave(64))]
 
 
-@_sized(batch=32, channels=3, pixels=700)
+@sized(batch=32, channels=3, pixels=700)
 def fresh_channel_moments(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """Sums over images and pixels."""
     x = before[0].double()

@@ -1,7 +1,9 @@
 """The split of the families into those for tuning and those for validation, drawn before anything was measured.
 
 Families whose names begin with `fresh_` were written later, without sight of the model: a second validation set. Those
-whose names begin with `specialized_` have specialised warps, which are modelled and were not measured before.
+whose names begin with `specialized_` have specialised warps, which are modelled and were not measured before. Those of
+`unseen_` and `library_` were also written without sight of the model, after it had been fitted: kernels of other kinds,
+and kernels of released libraries.
 """
 
 from __future__ import annotations
@@ -10,8 +12,14 @@ import random
 from collections.abc import Iterable
 from typing import Literal
 
-Part = Literal["tuning", "validation", "fresh", "specialized"]
-PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized")
+Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries"]
+PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries")
+_PREFIXES: dict[str, Part] = {
+    "fresh_": "fresh",
+    "specialized_": "specialized",
+    "unseen_": "unseen",
+    "library_": "libraries",
+}
 
 SEED = 35
 
@@ -19,12 +27,7 @@ SEED = 35
 def split(names: Iterable[str]) -> dict[str, Part]:
     """Assign each family by its name: of those of the first set, in alphabetical order, a random half is for tuning."""
     every = sorted(names)
-    later: dict[str, Part] = {}
-    for name in every:
-        if name.startswith("fresh_"):
-            later[name] = "fresh"
-        elif name.startswith("specialized_"):
-            later[name] = "specialized"
+    later = {name: part for name in every for prefix, part in _PREFIXES.items() if name.startswith(prefix)}
     ordered = [name for name in every if name not in later]
     tuning = set(random.Random(SEED).sample(ordered, len(ordered) // 2))
     parts: dict[str, Part] = {name: "tuning" if name in tuning else "validation" for name in ordered}

@@ -11,6 +11,10 @@ from benchmarks.timing.families import (
     rows,
     specialized,
     tiles,
+    unseen_data,
+    unseen_images,
+    unseen_products,
+    unseen_sequences,
 )
 
 __all__ = [
@@ -24,4 +28,8 @@ __all__ = [
     "rows",
     "specialized",
     "tiles",
+    "unseen_data",
+    "unseen_images",
+    "unseen_products",
+    "unseen_sequences",
 ]
