@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.timing import libraries
 from benchmarks.timing.scoring import Measured, bound_agreement, kendall, report, score, score_family
 from benchmarks.timing.split import split
 
@@ -82,3 +83,50 @@ def test_measured_families_are_those_of_the_split(part):
     assert split([*parts, "fresh_one"]) == {**parts, "fresh_one": "fresh"}
     assert len(names["validation"]) >= 20
     assert sum(row["status"] == "ok" for row in rows_of(DATA / f"h100-{part}.jsonl")) >= 600
+
+
+def test_a_kernel_of_a_library_is_taken_with_what_it_uses(tmp_path, monkeypatch):
+    package = tmp_path / "made"
+    (package / "tools").mkdir(parents=True)
+    (package / "tools" / "__init__.py").write_text("from .math import half\n")
+    (package / "tools" / "math.py").write_text(
+        "import triton\nimport missing\nSTEP = 2\n\n"
+        "@triton.jit\ndef half(x):\n    return x / STEP\n\n"
+        "@triton.jit\ndef unused(x):\n    return missing(x)\n"
+    )
+    (package / "kernels.py").write_text(
+        "import missing\nimport triton.language as tl\nfrom made.tools import half, math as m\n"
+        "from .tools.math import half as divide\n\n"
+        "@missing.tuned(STEP=1)\ndef kernel(x, y):\n    tl.store(y, half(m.half(divide(tl.load(x)))))\n"
+    )
+    monkeypatch.setitem(libraries.RELEASES, "made", "made==1")
+    text = libraries.taken(tmp_path, libraries.Source("made", "kernels", "kernel"))
+    assert "missing" not in text
+    assert "unused" not in text
+    # What is used comes first, and once.
+    places = [text.index(part) for part in ("STEP = 2", "def half", "m.half = half", "def kernel")]
+    assert places == sorted(places)
+    assert places[1] < text.index("divide = half") < places[3]
+    assert text.count("def half") == 1
+    assert "@triton.jit\ndef kernel(x, y):" in text
+
+
+def test_every_kernel_of_a_library_is_of_a_stated_release():
+    import benchmarks.timing.families  # noqa: F401
+    from benchmarks.timing.family import FAMILIES
+
+    parts = split(FAMILIES)
+    assert {name for name, part in parts.items() if part == "libraries"} == set(libraries.SOURCES)
+    assert {source.package for source in libraries.SOURCES.values()} == set(libraries.RELEASES)
+    assert len({libraries.file_of(source) for source in libraries.SOURCES.values()}) == len(libraries.SOURCES) >= 48
+
+
+def test_every_unseen_family_has_a_reference():
+    import benchmarks.timing.checking_unseen
+    import benchmarks.timing.families  # noqa: F401
+    from benchmarks.timing.checking import REFERENCES
+    from benchmarks.timing.family import FAMILIES
+
+    unseen = [row for row in FAMILIES.values() if row.name.startswith("unseen_")]
+    assert {row.name for row in unseen} == {name for name in REFERENCES if name.startswith("unseen_")}
+    assert [len(row.configs) for row in unseen] == [8] * 24

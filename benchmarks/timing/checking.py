@@ -24,7 +24,7 @@ from irscope.record.virtual.gpu import virtual_gpu
 Pairs = Sequence[tuple[Any, Any]]
 Reference = Callable[[Sequence[Any], Sequence[Any], Config], Pairs]
 
-_REFERENCES: dict[str, tuple[dict[str, int], Reference]] = {}
+REFERENCES: dict[str, tuple[dict[str, int], Reference]] = {}
 _TOLERANCE = 2e-2
 """Of the largest magnitude of the expected values: the products are of half precision, and sums have another order."""
 
@@ -33,7 +33,7 @@ def sized(**sizes: int) -> Callable[[Reference], Reference]:
     """Register the decorated function as the reference of the family of its name, at these sizes."""
 
     def register(reference: Reference) -> Reference:
-        _REFERENCES[reference.__name__] = sizes, reference
+        REFERENCES[reference.__name__] = sizes, reference
         return reference
 
     return register
@@ -45,8 +45,8 @@ def check(each: int, only: str = "") -> int:
     `only`: names of families, separated by commas; empty for all that have a reference.
     """
     failures = 0
-    for name in only.split(",") if only else list(_REFERENCES):
-        sizes, reference = _REFERENCES[name]
+    for name in only.split(",") if only else list(REFERENCES):
+        sizes, reference = REFERENCES[name]
         for config in FAMILIES[name].configs[:each]:
             virtual = contextlib.nullcontext() if torch.cuda.is_available() else _virtual()
             with virtual:

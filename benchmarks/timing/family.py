@@ -22,7 +22,7 @@ class Launch:
     kernel: Any
     grid: tuple[int, ...]
     arguments: tuple[Any, ...]
-    keywords: dict[str, int]
+    keywords: dict[str, Any]
     """Constants and compile options."""
 
     def __call__(self) -> None:

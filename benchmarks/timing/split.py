@@ -27,7 +27,11 @@ SEED = 35
 def split(names: Iterable[str]) -> dict[str, Part]:
     """Assign each family by its name: of those of the first set, in alphabetical order, a random half is for tuning."""
     every = sorted(names)
-    later = {name: part for name in every for prefix, part in _PREFIXES.items() if name.startswith(prefix)}
+    later: dict[str, Part] = {}
+    for name in every:
+        for prefix, part in _PREFIXES.items():
+            if name.startswith(prefix):
+                later[name] = part
     ordered = [name for name in every if name not in later]
     tuning = set(random.Random(SEED).sample(ordered, len(ordered) // 2))
     parts: dict[str, Part] = {name: "tuning" if name in tuning else "validation" for name in ordered}
