@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import inf
 from typing import Any
 
@@ -16,7 +17,7 @@ from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import ARRAY_BITS, State, address_of, predicate
 
-__all__ = ["GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "TileWatch"]
+__all__ = ["GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "TileWatch"]
 
 Array = NDArray[Any]
 
@@ -86,7 +87,7 @@ def _active(item: Instruction, state: State, lanes: Array | None) -> Array | Non
     """Which lanes execute an instruction; None if that is not known, and all may."""
     value: Array | None = np.ones((1, 1), np.bool_)
     if item.predicate:
-        value = predicate(item.predicate)(state)
+        value = None if item.predicate.lstrip("@!") in state.data else predicate(item.predicate)(state)
     # A mask may stand behind the operands of a copy.
     if item.operands and item.operands[-1].lstrip("!").startswith("P") and item.opcode.startswith(("LDGSTS", "LDG")):
         mask = predicate(item.operands[-1])(state)
@@ -108,6 +109,8 @@ _MERGED = 0.2
 """What a store of words to the sectors of the store before costs beyond L1, beside that one: by an H200's counters four
 stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0.61 and 0.51 of two; by `--only again`
 two take 0.6, and four 0.55."""
+_LEAST_OVERLAP = 0.05
+"""The part of a CTA's sectors from which on another one shares some, or from which on less than one has others."""
 _MOST_MERGED = 16
 """Sectors of a warp's store that are merged: those of 32 are not."""
 
@@ -382,6 +385,77 @@ class TileWatch:
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
         if kind == "atomic":
             self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
+
+
+class NeighbourWatch:
+    """Sees all sectors that a CTA, and its neighbours on the axes of the grid, access."""
+
+    def __init__(self, grid: tuple[int, int, int]) -> None:
+        strides = (1, grid[0], grid[0] * grid[1])
+        self.cta = sum(size // 2 * stride for size, stride in zip(grid, strides, strict=True))
+        axes = [(stride, size) for size, stride in zip(grid, strides, strict=True) if size > 1]
+        diagonal = [(far - near, size) for (near, _), (far, size) in combinations(axes, 2) if far > near]
+        self.axes = dict(sorted(axes + diagonal))
+        """How many CTAs before it a neighbour is → the size of the grid on that axis."""
+        self._sectors: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
+        """(argument, whether it is stored to) → (CTA, sector) of the lanes of each access."""
+
+    @property
+    def ctas(self) -> list[int]:
+        """The CTA, and its neighbours."""
+        return [self.cta, *(self.cta - lag for lag in self.axes)]
+
+    def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
+        kind = KINDS[item.opcode.partition(".")[0]]
+        operands = [one for one in item.operands if "[" in one]
+        if kind not in ("load", "store", "copy") or not operands:
+            return
+        address = address_of(operands[-1] if kind == "copy" else operands[0])
+        value = address.value(state) if address is not None else None
+        active = _active(item, state, lanes)
+        if address is None or value is None or address.origins(state):
+            return
+        ctas = state.special["CTA"]
+        shapes = value.shape, ctas.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
+        shape = np.broadcast_shapes(*shapes)
+        on = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
+        if on.any():
+            # Each warp asks once for a sector.
+            rows = np.broadcast_to(ctas * 64 + state.special["WARP"], shape)[on]
+            value = np.broadcast_to(value, shape)[on]
+            asked = np.unique(np.stack([rows, value // SECTOR]), axis=1)
+            found = self._sectors.setdefault((int(value[0] >> ARRAY_BITS), kind == "store"), [])
+            found.append((asked[0] // 64, asked[1]))
+
+    def distinct(self, key: tuple[int, bool]) -> float:
+        """The part of a CTA's sectors that it asks for the first time."""
+        own = [sectors[ctas == self.cta] for ctas, sectors in self._sectors.get(key, ())]
+        asked = np.concatenate(own) if own else np.zeros(0)
+        return len(np.unique(asked)) / len(asked) if len(asked) else 1.0
+
+    def overlapping(self, key: tuple[int, bool], seen: int) -> dict[int, float]:
+        """For each neighbour that accesses some of a CTA's sectors, the part that it and those nearer leave.
+
+        Args:
+            key: the argument, and whether it is stored to.
+            seen: up to how many CTAs before it `TileWatch` sees whether one accesses the same tile. Whoever accesses
+                nearly all of its sectors does.
+        """
+        if key not in self._sectors:
+            return {}
+        ctas, sectors = (np.concatenate([one[side] for one in self._sectors[key]]) for side in (0, 1))
+        own = np.unique(sectors[ctas == self.cta])
+        left, part, found = own, 1.0, dict[int, float]()
+        for lag, size in self.axes.items():
+            of_neighbour = np.unique(sectors[ctas == self.cta - lag])
+            shared = np.isin(own, of_neighbour, assume_unique=True).mean() if len(own) else 0.0
+            if shared > _LEAST_OVERLAP and (shared < 1 - _LEAST_OVERLAP or lag > seen):
+                # CTAs at the edge have no neighbour.
+                before = max(len(left), 1)
+                left = np.setdiff1d(left, of_neighbour, assume_unique=True)
+                part *= 1 / size + (1 - 1 / size) * len(left) / before
+                found[lag] = part
+        return found
 
 
 def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:

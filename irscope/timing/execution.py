@@ -9,9 +9,9 @@ the same time, are walked with one lane of each kind of warp: how often their lo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,10 @@ from irscope.ir.mlir.types import parse_type
 from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
-from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, Access, CtaWatch, DataWatch, TileWatch
+from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, NeighbourWatch, TileWatch
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
+from irscope.timing.traffic import pairs_of, traffic_of
 from irscope.timing.walk import Observed, Walked, walk
 
 __all__ = ["Execution", "execute"]
@@ -42,14 +43,6 @@ _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
 """Major compute capability → where the parameters of a kernel begin in the constant bank."""
 _GRID = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
 """Likewise the sizes of a CTA, and of the grid."""
-_KEPT = 0.6
-"""The part of L2 that holds what is accessed again: its halves hold copies of what both access."""
-_FETCHED = 2.0
-"""Sectors that DRAM gives for one that is alone: it is read in 64 bytes."""
-_DENSE = 0.7
-"""The part of a tensor, or of a sector, from which on a launch is taken to access all of it."""
-_FETCHED_FAR = 2.8
-"""Likewise where pages change as well: microbenchmarks of sectors 256 bytes apart and more."""
 _MANY = 3
 """Waves from which on what the first one fetches into L1 does not count."""
 _UNKNOWN_BYTES = 64 << 20
@@ -127,7 +120,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
     stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
     # One CTA with all lanes: one from the middle of each axis is as most are.
-    middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
+    neighbours = NeighbourWatch(grid)
+    middle = neighbours.cta
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     common = launch.array_bytes if ctas > _MANY * resident * clock.units else {}
@@ -136,7 +130,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     at_once = min(resident * clock.units, ctas)
-    shown, is_all = _sample(ctas, at_once, middle)
+    shown, consecutive = _sample(ctas, at_once, middle)
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
@@ -146,14 +140,19 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
     own = np.searchsorted(shown, middle)
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
-    if not is_all:
+    if len(shown) < ctas:
         work = np.interp(np.linspace(0, 1, min(ctas, 1 << 16)), np.linspace(0, 1, len(work)), work)
-    from_dram, written, together = _traffic(groups, tiles, launch, clock, at_once, ctas, shown, warps)
+    # Shared memory is that of one CTA.
+    for some in [[one] for one in neighbours.ctas] if launch.has_shared_addresses else [neighbours.ctas]:
+        rows = np.repeat(some, warps), np.tile(np.arange(warps), len(some))
+        walk(program, launch.state(*rows, 32), neighbours, stages)
+    traffic = traffic_of(groups, tiles, neighbours, launch.array_bytes, clock, at_once, ctas, shown, consecutive)
     spilled = launch.stack_bytes * warps * 32 * at_once
-    from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
+    traffic.read[SPILLS] = traffic.written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
-        program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
-        together, _atomic_granules(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
+        program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, traffic.read, traffic.written,
+        traffic.distinct,
+        _atomic_granules(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
     )  # fmt: skip
 
 
@@ -208,7 +207,7 @@ def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once
             if together.any():
                 owners, values = owners[together], values[together]
             ctas = max(len(np.unique(owners)), 1)
-            count *= len(np.unique(values)) * ctas / max(_pairs(owners, values), 1)
+            count *= len(np.unique(values)) * ctas / max(pairs_of(owners, values), 1)
         size = launch.array_bytes.get(array)
         found[array] = max(min(count, size / GRANULE) if size is not None else count, 1.0)
     return found
@@ -224,8 +223,8 @@ def _in_step(tiles: TileWatch, ctas: int, at_once: int) -> dict[int, float]:
         for owners, values in parts:
             here = (owners >= start) & (owners < start + at_once)
             distinct, accesses = sums.get(array, (0, 0))
-            distinct += _pairs((owners[here] - start) // _NEIGHBOURS, values[here])
-            sums[array] = distinct, accesses + _pairs(owners[here], values[here])
+            distinct += pairs_of((owners[here] - start) // _NEIGHBOURS, values[here])
+            sums[array] = distinct, accesses + pairs_of(owners[here], values[here])
     return {array: distinct / accesses for array, (distinct, accesses) in sums.items() if accesses}
 
 
@@ -257,14 +256,15 @@ def _wave(ctas: int, at_once: int) -> int:
     return min((ctas // 2) // at_once * at_once, ctas - at_once)
 
 
-def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
-    """CTAs in order: all; or those of a wave in the middle, and some from everywhere."""
+def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, Array]:
+    """CTAs in order, and those that follow one another: all; or some in the middle, and some from everywhere."""
     if ctas <= _MOST_CTAS:
-        return np.arange(ctas), True
-    window = min(at_once, _MOST_CTAS * 3 // 4)
-    start = _wave(ctas, window)
+        return np.arange(ctas), np.arange(ctas)
+    window = _MOST_CTAS * 3 // 4
+    start = min(_wave(ctas, min(at_once, window)), ctas - window)
+    consecutive = np.arange(start, start + window)
     everywhere = np.linspace(0, ctas - 1, _MOST_CTAS - window).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
+    return np.unique(np.concatenate([consecutive, everywhere, [middle]])), consecutive
 
 
 _MEASURED_SPECIALIZED = 9
@@ -359,170 +359,3 @@ class _Launch:
         }  # fmt: skip
         shared = SharedWords(self.shared_bytes, lanes) if self.has_shared_addresses else None
         return State(len(ctas), lanes, {}, self.constants, special, assumed or self.assumed, shared=shared)
-
-
-def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
-    """How many distinct tiles all CTAs access, for each that is accessed, by those of a sample.
-
-    Of T tiles that are equally likely, n accesses meet T (1 - exp(-n / T)).
-    """
-    if sample >= ctas or distinct >= 0.98 * sample:
-        return distinct / max(sample, 1)
-    low, high = float(distinct), 1e12
-    for _ in range(80):
-        middle = (low * high) ** 0.5
-        if middle * -np.expm1(-sample / middle) < distinct:
-            low = middle
-        else:
-            high = middle
-    return min(low / ctas, 1.0)
-
-
-def _pairs(owners: Array, values: Array) -> int:
-    """How many different tiles CTAs access, each by itself."""
-    # Pairs that differ are one number with a chance of one in 2**63 alone, which sorts faster than two.
-    return len(np.unique(values * 0x1E3779B97F4A7C15 + owners))
-
-
-def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
-    """(argument, whether it is stored to) → the part of the sectors of its accesses that L1 does not serve."""
-    sums: dict[tuple[int, bool], list[float]] = {}
-    for group in groups:
-        for entry, weight in zip(group.trace, group.weights(), strict=True):
-            access = entry.payload if isinstance(entry, Observed) else None
-            if access is None or not access.sectors:
-                continue
-            total = sums.setdefault((access.array, "store" in access.kind), [0.0, 0.0])
-            amount = access.sectors * weight * len(group.rows) * access.is_on
-            total[0] += amount
-            total[1] += amount * access.missed
-    return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
-
-
-def _accesses(groups: Iterable[Walked]) -> Iterator[tuple[Access, float]]:
-    """(a load, store or copy of a CTA, how many warps execute it)."""
-    for group in groups:
-        for entry, weight in zip(group.trace, group.weights(), strict=True):
-            access = entry.payload if isinstance(entry, Observed) else None
-            if access is not None and access.kind in ("load", "store", "copy"):
-                yield access, weight * len(group.rows) * access.is_on
-
-
-def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, float]]:
-    """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
-    sums: dict[tuple[int, bool], list[float]] = {}
-    for access, times in _accesses(groups):
-        total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0, 0.0])
-        total[0] += access.sectors * times
-        total[1] += access.pairs * times
-        total[2] += access.ideal_sectors * times
-        total[3] += access.sectors * access.missed * times
-    return {
-        key: (sectors < 1.25 * pairs, ideal / missed) for key, (sectors, pairs, ideal, missed) in sums.items() if missed
-    }
-
-
-def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
-    """Arguments of which data decide most accesses → whether most of their sectors are alone in their line."""
-    sums: dict[int, list[float]] = {}
-    for access, times in _accesses(groups):
-        total = sums.setdefault(access.array, [0.0, 0.0, 0.0])
-        total[0] += access.sectors * access.is_random * times
-        total[1] += access.lines * access.is_random * times
-        total[2] += access.sectors * times
-    return {array: sectors < 1.5 * lines for array, (sectors, lines, every) in sums.items() if sectors > every / 2}
-
-
-def _traffic(
-    groups: Sequence[Walked], tiles: TileWatch, launch: _Launch, clock: Clock, at_once: int, ctas: int, shown: Array,
-    warps: int,
-) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:  # fmt: skip
-    """Argument → the part of what L1 misses that comes from DRAM, of loads; of stores; distinct tiles of a wave."""
-    window = (
-        shown
-        >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)]
-    )
-    start = int(shown[window][0]) if window.any() else 0
-    if start + at_once > ctas:
-        start = max(ctas - at_once, 0)
-    distinct: dict[tuple[int, bool], tuple[float, float, float]] = {}
-    left = _left_by_l1(groups)
-    for key, parts in tiles.places.items():
-        owners = np.concatenate([one for one, _ in parts])
-        values = np.concatenate([one for _, one in parts])
-        here = (owners >= start) & (owners < start + at_once)
-        apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
-        # What one CTA accesses twice does not tell how many CTAs share a tile; what L1 served of it is gone already.
-        own = _pairs(owners[apart], values[apart])
-        alone = own / max(int(apart.sum()), 1)
-        within = min(1.0, alone / left.get(key, 1.0))
-        in_wave = within
-        if here.any():
-            in_wave *= len(np.unique(values[here])) / _pairs(owners[here], values[here])
-        pairs = round(ctas * len(owners) / len(shown) * alone)
-        whole = within * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
-        whole = max(min(whole, in_wave), 1 / max(ctas, 1))
-        distinct[key] = (within, in_wave, whole)
-    sums: dict[tuple[int, bool], list[float]] = {}
-    for group in groups:
-        for entry, weight in zip(group.trace, group.weights(), strict=True):
-            if not isinstance(entry, Observed):
-                continue
-            access = entry.payload
-            if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
-                continue
-            within, wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0, 1.0))
-            amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
-            key = (access.array, access.kind in ("store", "bulk store"))
-            total = sums.setdefault(key, [0.0, 0.0, 0.0, 0.0])
-            total[0] += amount
-            total[1] += amount * wave
-            total[2] += amount * whole
-            total[3] += amount * within
-    all_bytes = wave_bytes = 0.0
-    for (array, _), (_, wave, whole, _) in sums.items():
-        size = launch.array_bytes.get(array, inf)
-        all_bytes += min(whole * SECTOR * ctas, size)
-        wave_bytes += min(wave * SECTOR * at_once, size)
-    cache = _KEPT * clock.l2_size
-
-    def hits(distance: float) -> float:
-        """The part that L2 still holds of what was accessed so many bytes ago."""
-        return max(0.0, min(1.0, 2.0 - distance / cache))
-
-    result: tuple[dict[int, float], dict[int, float]] = ({}, {})
-    random = _random_arrays(groups)
-    scattered = _scattered(groups)
-    everything = sum(amount for amount, *_ in sums.values())
-    together: dict[int, float] = {}
-    for (array, is_store), (amount, wave, whole, within) in sums.items():
-        if not amount:
-            continue
-        size = launch.array_bytes.get(array)
-        cold = whole / amount
-        if size is not None:
-            cold = min(cold, size / (amount * SECTOR * ctas))
-        moving = max(min(wave / amount, 1.0), cold)
-        # What a CTA itself loads again, and L1 no longer has, comes back after what all of a wave access meanwhile;
-        # what it stores again in a sector follows at once.
-        again = 1.0 if is_store else hits(wave_bytes)
-        moving *= again + (1 - again) * amount / max(within, amount * moving)
-        if array in random and size is not None:
-            # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
-            moving = max(cold, 1 - cache * amount / everything / size)
-        if random.get(array):
-            cold, moving = cold * _FETCHED_FAR, moving * _FETCHED_FAR
-        alone, used = scattered.get((array, is_store), (False, 1.0))
-        # What is stored is written back, and what a sector lacks read before, where L2 does not hold all.
-        evicted = 1.0 - hits(all_bytes) if is_store else 1.0
-        if alone and array not in random and size is not None and whole * SECTOR * ctas < _DENSE * size:
-            # DRAM reads and writes pairs of sectors.
-            cold, moving = (part * (1 + evicted * (_FETCHED - 1)) for part in (cold, moving))
-        if is_store and used * amount < _DENSE * whole:
-            cold, moving = (part * (1 + evicted) for part in (cold, moving))
-        # What other CTAs access again comes back with their wave: the next one, or a later one.
-        waves = max(whole * ctas / max(wave * at_once, 1e-9), 1.0)
-        fits = hits(min(all_bytes, waves * wave_bytes))
-        result[is_store][array] = fits * cold + (1 - fits) * moving
-        together[array] = min(together.get(array, 1.0), wave / amount)
-    return (*result, together)
