@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
@@ -109,6 +109,8 @@ _MERGED = 0.2
 """What a store of words to the sectors of the store before costs beyond L1, beside that one: by an H200's counters four
 stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0.61 and 0.51 of two; by `--only again`
 two take 0.6, and four 0.55."""
+_MOST_WARPS = 64
+"""Of a CTA."""
 _LEAST_OVERLAP = 0.05
 """The part of a CTA's sectors from which on another one shares some, or from which on less than one has others."""
 _MOST_MERGED = 16
@@ -397,41 +399,64 @@ class NeighbourWatch:
         diagonal = [(far - near, size) for (near, _), (far, size) in combinations(axes, 2) if far > near]
         self.axes = dict(sorted(axes + diagonal))
         """How many CTAs before it a neighbour is → the size of the grid on that axis."""
-        self._sectors: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
-        """(argument, whether it is stored to) → (CTA, sector) of the lanes of each access."""
+        self._seen: dict[tuple[int, bool], list[tuple[int, int, Array]]] = {}
+        """(argument, whether it is stored to) → (number, instruction, (warps of the launch, sectors)) of accesses."""
+        self._times: dict[int, float] = {}
+        """Number of an access → how many of its instruction it stands for."""
 
     @property
     def ctas(self) -> list[int]:
         """The CTA, and its neighbours."""
         return [self.cta, *(self.cta - lag for lag in self.axes)]
 
-    def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
+    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, _: int) -> Access | None:
         kind = KINDS[item.opcode.partition(".")[0]]
         operands = [one for one in item.operands if "[" in one]
         if kind not in ("load", "store", "copy") or not operands:
-            return
+            return None
         address = address_of(operands[-1] if kind == "copy" else operands[0])
         value = address.value(state) if address is not None else None
         active = _active(item, state, lanes)
         if address is None or value is None or address.origins(state):
-            return
-        ctas = state.special["CTA"]
-        shapes = value.shape, ctas.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
+            return None
+        warps = state.special["CTA"] * _MOST_WARPS + state.special["WARP"]
+        shapes = value.shape, warps.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         shape = np.broadcast_shapes(*shapes)
         on = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
-        if on.any():
-            # Each warp asks once for a sector.
-            rows = np.broadcast_to(ctas * 64 + state.special["WARP"], shape)[on]
-            value = np.broadcast_to(value, shape)[on]
-            asked = np.unique(np.stack([rows, value // SECTOR]), axis=1)
-            found = self._sectors.setdefault((int(value[0] >> ARRAY_BITS), kind == "store"), [])
-            found.append((asked[0] // 64, asked[1]))
+        if not on.any():
+            return None
+        value = np.broadcast_to(value, shape)[on]
+        asked = np.unique(np.stack([np.broadcast_to(warps, shape)[on], value // SECTOR]), axis=1)
+        number = len(self._times)
+        self._times[number] = 1.0
+        self._seen.setdefault((int(value[0] >> ARRAY_BITS), kind == "store"), []).append((number, index, asked))
+        return Access(kind, value=number)
+
+    def weigh(self, entries: Iterable[tuple[Access | None, float]]) -> None:
+        """Take how often each access stands for itself, since iterations are skipped."""
+        self._times |= {access.value: times for access, times in entries if access is not None}
 
     def distinct(self, key: tuple[int, bool]) -> float:
         """The part of a CTA's sectors that it asks for the first time."""
-        own = [sectors[ctas == self.cta] for ctas, sectors in self._sectors.get(key, ())]
-        asked = np.concatenate(own) if own else np.zeros(0)
-        return len(np.unique(asked)) / len(asked) if len(asked) else 1.0
+        executions: dict[int, list[tuple[float, Array]]] = {}
+        for number, index, (warps, sectors) in self._seen.get(key, ()):
+            own = sectors[warps // _MOST_WARPS == self.cta]
+            if len(own):
+                executions.setdefault(index, []).append((self._times[number], own))
+        asked = distinct = 0.0
+        before = np.zeros(0, np.int64)
+        for walked in executions.values():
+            every = sum(times * len(sectors) for times, sectors in walked)
+            asked += every
+            first = np.unique(walked[0][1])
+            together = np.unique(np.concatenate([sectors for _, sectors in walked]))
+            # What the first iterations share, the skipped ones do: all of it, or as much of each.
+            is_same = len(walked) > 1 and len(together) == len(first)
+            new = len(first) if is_same else every * len(together) / sum(len(sectors) for _, sectors in walked)
+            # An instruction that begins where another one did goes on as that one did.
+            distinct += new * (1 - np.isin(first, before, assume_unique=True).mean())
+            before = np.union1d(before, together)
+        return distinct / asked if asked else 1.0
 
     def overlapping(self, key: tuple[int, bool], seen: int) -> dict[int, float]:
         """For each neighbour that accesses some of a CTA's sectors, the part that it and those nearer leave.
@@ -441,9 +466,10 @@ class NeighbourWatch:
             seen: up to how many CTAs before it `TileWatch` sees whether one accesses the same tile. Whoever accesses
                 nearly all of its sectors does.
         """
-        if key not in self._sectors:
+        if key not in self._seen:
             return {}
-        ctas, sectors = (np.concatenate([one[side] for one in self._sectors[key]]) for side in (0, 1))
+        warps, sectors = np.concatenate([asked for _, _, asked in self._seen[key]], axis=1)
+        ctas = warps // _MOST_WARPS
         own = np.unique(sectors[ctas == self.cta])
         left, part, found = own, 1.0, dict[int, float]()
         for lag, size in self.axes.items():
