@@ -286,8 +286,6 @@ class Assembly:
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
-        self.started: list[tuple[int, str]] = []
-        """Other Python processes that the script started: their numbers and commands."""
         self.real = False
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
@@ -359,8 +357,6 @@ class Assembly:
                 self._sources[event.path] = event.data
             case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
-            case events.OtherProcesses():
-                self.started += event.started
             case events.Refused():
                 self.refusal = event
             case events.Done():

@@ -122,14 +122,6 @@ class ScriptEnd(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherProcesses(RecordingEvent):
-    """The script started other Python processes."""
-
-    started: tuple[tuple[int, str], ...]
-    """(number of the process, its command)."""
-
-
-@dataclass(frozen=True, slots=True)
 class Joined(RecordingEvent):
     """A process of the program, other than the one that the recording started, reports what it compiles from now on."""
 
