@@ -19,7 +19,7 @@ from irscope.errors import IrscopeError, NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
-from irscope.record.variants.completing import warned, with_layouts, with_sass
+from irscope.record.variants.completing import with_layouts, with_sass
 from irscope.render.text.tables import preformatted
 from irscope.store.baseline import load_ceilings
 from irscope.target import Target
@@ -125,7 +125,7 @@ def time(
     if part is None:
         part = _measured_part(capture)
     if capture.target.backend == "cuda":
-        full = with_sass(capture, tell=warned)
+        full = with_sass(capture)
         if "sass" in full.stages:
             try:
                 return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)

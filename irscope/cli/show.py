@@ -191,7 +191,7 @@ def show(captures: list[str] | None = None, *, view: View, values: Values, to: D
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
-                file.put(with_sass(file.load(), tell=say), None)
+                file.put(with_sass(file.load()), None)
     code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json
     if has_summary and to.path is None and len(chosen) == 1:

@@ -10,7 +10,6 @@ from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Annotations, Lines, Subject
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.streams import say
 from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -52,7 +51,7 @@ def source(
         return tell_incomplete(captures)
     for file in captures.files if shown.columns else ():
         if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
-            file.put(with_sass(file.load(), tell=say), None)
+            file.put(with_sass(file.load()), None)
     to.emit_each(captures, lambda one: _json(one, shown), lambda one, width, color: _text(one, shown, width, color))
     return tell_incomplete(captures)
 
