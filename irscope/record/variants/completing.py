@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -42,8 +43,10 @@ def _recorded_unseen(request: RecordRequest) -> Recording:
     return record_request(request)
 
 
-_surroundings: list[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = [(_warned, _recorded_unseen)]
-"""What takes notes, and what runs recordings; the innermost last."""
+_surroundings: ContextVar[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = ContextVar(
+    "_surroundings", default=(_warned, _recorded_unseen)
+)
+"""What takes notes, and what runs recordings."""
 
 
 @contextmanager
@@ -51,21 +54,21 @@ def surrounded(
     tell: Callable[[str], None], record: Callable[[RecordRequest], Recording] = _recorded_unseen
 ) -> Iterator[None]:
     """Give each note of the block to `tell`, and let `record` run its recordings."""
-    _surroundings.append((tell, record))
+    token = _surroundings.set((tell, record))
     try:
         yield
     finally:
-        _surroundings.pop()
+        _surroundings.reset(token)
 
 
 def tell(text: str) -> None:
     """Give a note to the user."""
-    _surroundings[-1][0](text)
+    _surroundings.get()[0](text)
 
 
 def recorded(request: RecordRequest) -> Recording:
     """What a recording process of its own gives, which is shown as the surroundings do."""
-    return _surroundings[-1][1](request)
+    return _surroundings.get()[1](request)
 
 
 def compiled(request: RecordRequest) -> Capture:
