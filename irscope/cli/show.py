@@ -17,6 +17,7 @@ from irscope.cli.output import (
     colored,
     emit,
     emit_json,
+    is_folder,
     is_terminal,
     table_width,
     write_output,
@@ -91,7 +92,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         texts.write_each(captures, view.each)
     elif to.as_json:
         emit_json([_as_json(capture, view) for capture in captures], to.path)
-    elif to.path is not None and texts.is_folder(to.path):
+    elif to.path is not None and is_folder(to.path):
         texts.write_folder(captures, to.path, view.stages)
     elif view.after is not None or view.before is not None:
         text = texts.snapshot_texts(captures, view.after, view.before, view.loc, view.lines, painted)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope.api.texts import one_pass, selected_lines, snapshot_text
-from irscope.cli.output import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
+from irscope.cli.output import colored, json_text, paint_text, table_width
 from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
@@ -75,11 +75,6 @@ def _resources_text(capture: Capture) -> str:
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
     occupancy = occupancy_text(capture)
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
-
-
-def is_folder(output: Path) -> bool:
-    """Whether `-o` names a folder: an existing one, or a name without a suffix."""
-    return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
 
 
 def save_captures(captures: Sequence[Capture], output: Path) -> None:

@@ -146,7 +146,7 @@ def chained(
     return TimedKernel(entry(body, f"{before}\n{sets}", stores), turns * each * chains)
 
 
-def fused_multiply_adds(chains: int = 8, turns: int = LOOP) -> TimedKernel:
+def _fused_multiply_adds(chains: int = 8, turns: int = LOOP) -> TimedKernel:
     """Chains of FMAs of FP32."""
     before = "mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;"
     instruction = "fma.rn.f32 %f{i}, %f{i}, %f200, %f201;"
@@ -233,7 +233,7 @@ class Microbenchmarks:
 
 def clock_rate(bench: Microbenchmarks) -> list[float]:
     """Cycles in a second under an arithmetic load, by a long kernel's own clocks over its time."""
-    program = LoadedKernel.load(assemble(fused_multiply_adds(turns=40_000).text))
+    program = LoadedKernel.load(assemble(_fused_multiply_adds(turns=40_000).text))
     values = []
     for _ in range(REPEATS):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
