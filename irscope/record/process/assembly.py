@@ -103,10 +103,8 @@ class OpenCapture:
                 self.never_launched()
             case events.StageBegun():
                 self.stage, self.running, self.log_from = event.stage, None, event.log
-            case events.ParseBegun():
-                self.stage, self.parsing = event.stage, True
-            case events.ParseEnded():
-                self.stage, self.parsing = "", False
+            case events.Parsing():
+                self.stage, self.parsing = event.stage, bool(event.stage)
             case events.StageFailed():
                 self.failed_stage, self.failed_diagnostics = event.stage, event.diagnostics
             case events.ArtifactMade():

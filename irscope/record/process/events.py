@@ -235,15 +235,11 @@ class StageBegun(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ParseBegun(CompileEvent):
+class Parsing(CompileEvent):
     """The text that the compile starts from is being parsed."""
 
     stage: str
-
-
-@dataclass(frozen=True, slots=True)
-class ParseEnded(CompileEvent):
-    """It was parsed."""
+    """The stage of the text; empty once it was parsed."""
 
 
 @dataclass(frozen=True, slots=True)
