@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,24 +18,54 @@ from irscope.record.gpu import microbench
 from irscope.record.gpu.microbench import (
     REPEATS,
     LoadedKernel,
-    Microbenchmarks,
     TimedKernel,
     assemble,
-    clock_rate,
-    latency,
     launch_seconds,
     nothing,
 )
+
+
+class Microbenchmarks(microbench.Microbenchmarks):
+    """Runs kernels, and gathers named constants with their spread over repeats."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.constants: dict[str, dict[str, Any]] = {}
+        self.clock_hz = 0.0
+
+    def record(self, name: str, values: list[float], unit: str, how: str) -> float:
+        """Store the median of some values with their extremes."""
+        median, least, most = (float(f"{of(values):.5g}") for of in (statistics.median, min, max))
+        self.constants[name] = {"median": median, "min": least, "max": most, "unit": unit, "how": how}
+        return median
+
+    def clocks(self, timed: TimedKernel, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
+        """Clocks of the slowest CTA, of each repeat after one for warming."""
+        program = LoadedKernel.load(assemble(timed.text), timed.shared_bytes)
+        values = []
+        for repeat in range(REPEATS + 1):
+            program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
+            taken = float(self.out[:ctas].max().item())
+            if repeat:
+                values.append(taken)
+        return values
+
+
+def clock_rate(bench: Microbenchmarks) -> None:
+    """The clock under an arithmetic load."""
+    values = microbench.clock_rate(bench)
+    how = "a kernel of FMAs on all multiprocessors"
+    bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", how)
 
 
 def arithmetic(bench: Microbenchmarks) -> None:
     """Latencies and rates of the pipes."""
     for name in ("fma", "alu", "multiply", "half", "double", "special", "reciprocal_root", "convert",
                  "population_count", "shuffle"):  # fmt: skip
-        alone = microbench.arithmetic(name, 1)
+        alone = kernels.arithmetic(name, 1)
         values = [clocks / alone.operations for clocks in bench.clocks(alone)]
         bench.record(f"{name}_latency", values, "cycles", "one warp, each instruction waits for the one before")
-        many = microbench.arithmetic(name, 8)
+        many = kernels.arithmetic(name, 8)
         values = [clocks / many.operations / 8 for clocks in bench.clocks(many, threads=1024)]
         how = "32 warps, 8 chains each; cycles of a scheduler for each warp instruction"
         bench.record(name, values, "cycles per warp instruction of a scheduler", how)
@@ -94,7 +126,9 @@ def caches(bench: Microbenchmarks) -> None:
         ("l2_far_latency", ".cg", 32 << 20, 65536, True), ("dram_latency", ".cg", 4 << 30, 8 << 20, False),
         ("dram_near_latency", ".cg", 64 << 20, 128 << 10, False),
     ):  # fmt: skip
-        latency(bench, name, cache, span, stride, warm)
+        values = microbench.latency(bench, cache, span, stride, warm=warm)
+        how = f"one thread, dependent loads {stride} bytes apart within {span}"
+        bench.record(name, values, "cycles", how if warm else f"{how}, L2 flushed")
     bench.data[: (64 << 20) // 8].zero_()
     for name, cache, span in (("l1_bytes", ".ca", 32 << 10), ("port_bytes", ".cg", 8 << 20)):
         for warps in (1, 4, 8, 16, 32):
@@ -301,7 +335,8 @@ def code(bench: Microbenchmarks) -> None:
 
 def launching(bench: Microbenchmarks) -> None:
     """The clock, and what launches and CTAs cost."""
-    launch_seconds(bench)
+    how = "an empty kernel between two events after 256 MB were set to zero"
+    bench.record("launch_s", launch_seconds(bench), "seconds", how)
     empty = LoadedKernel.load(assemble(nothing().text))
     graph = torch.cuda.CUDAGraph()
     stream = torch.cuda.Stream()

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from irscope.record.gpu.microbench import _LOOP, TimedKernel, entry, looped
+from irscope.record.gpu.microbench import LOOP, TimedKernel, chained, entry, looped
 
 _SUNK = "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;"
 """What was read is not left out by the assembler, and hardly ever stored."""
+
+
+_OPERATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    # name: (the kind of its registers, its instructions on register {i})
+    "fma": ("f", ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;",)),
+    # A maximum of the same value twice is one maximum.
+    "alu": ("r", ("max.s32 %r{i}, %r{i}, %r200; ", "min.s32 %r{i}, %r{i}, %r201; ")),
+    "multiply": ("r", ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;",)),
+    "half": ("r", ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;",)),
+    "double": ("d", ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;",)),
+    "special": ("f", ("ex2.approx.ftz.f32 %f{i}, %f{i};",)),
+    "reciprocal_root": ("f", ("rsqrt.approx.ftz.f32 %f{i}, %f{i};",)),
+    "convert": ("r", ("cvt.rni.s32.f32 %r{i}, %f200; cvt.rn.f32.s32 %f200, %r{i};",)),
+    "population_count": ("r", ("popc.b32 %r{i}, %r{i};",)),
+    "shuffle": ("r", ("shfl.sync.bfly.b32 %r{i}, %r{i}, 1, 31, 0xffffffff;",)),
+}
+_ENDS = {
+    # kind: (how its registers begin, how they end)
+    "f": ("cvt.rn.f32.u32 %f{i}, %r1;", "st.global.f32 [%rd2+{word}], %f{i};"),
+    "r": ("add.u32 %r{i}, %r1, {chain};", "st.global.u32 [%rd2+{word}], %r{i};"),
+    "d": ("cvt.rn.f64.u32 %d{i}, %r1;", "st.global.f64 [%rd2+{double}], %d{i};"),
+}
+
+
+def arithmetic(name: str, chains: int) -> TimedKernel:
+    """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
+    kind, instructions = _OPERATIONS[name]
+    before = (
+        "mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;"
+        "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201;"
+    )
+    return chained(instructions, *_ENDS[kind], chains, before)
 
 
 def chase_shared() -> TimedKernel:
     """The same in shared memory: each word holds its own address."""
     body = looped("ld.shared.u32 %r10, [%r10];\n" * 32)
     before = "st.shared.u32 [%r4], %r4; mov.u32 %r10, %r4;"
-    return TimedKernel(entry(body, before, "st.global.u32 [%rd2], %r10;", shared=True), _LOOP * 32, 1024)
+    return TimedKernel(entry(body, before, "st.global.u32 [%rd2], %r10;", shared=True), LOOP * 32, 1024)
 
 
 def shared_reads(stride_words: int, words: int = 1) -> TimedKernel:
@@ -28,12 +60,12 @@ def shared_reads(stride_words: int, words: int = 1) -> TimedKernel:
     lines.append("xor.b32 %r10, %r10, 16384;")
     before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {scale}, %r4; mov.u32 %r14, 0;"
     text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;", shared=True)
-    return TimedKernel(text, _LOOP * 16, 40 * 1024)
+    return TimedKernel(text, LOOP * 16, 40 * 1024)
 
 
 def barriers() -> TimedKernel:
     """Barriers of the whole CTA, one after another."""
-    return TimedKernel(entry(looped("bar.sync 0;\n" * 32)), _LOOP * 32)
+    return TimedKernel(entry(looped("bar.sync 0;\n" * 32)), LOOP * 32)
 
 
 _MMA = {
@@ -78,7 +110,7 @@ def mma(name: str, chains: int) -> tuple[TimedKernel, int]:
         begin += [f"mad.lo.u32 %r{200 + part}, %r1, {7 + part}, %r3;" for part in range(12)]
     each = 64 // chains
     body = looped("\n".join(lines * each))
-    return TimedKernel(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains), operations
+    return TimedKernel(entry(body, "\n".join(begin), "\n".join(end)), LOOP * each * chains), operations
 
 
 _WGMMA = {
@@ -131,7 +163,7 @@ def atomics_shared(stride_words: int) -> TimedKernel:
     """Atomic additions in shared memory, lanes `stride_words` apart (0: one address)."""
     before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {4 * stride_words}, %r4; mov.u32 %r200, 1;"
     return TimedKernel(
-        entry(looped("red.shared.add.u32 [%r10], %r200;\n" * 16), before, shared=True), _LOOP * 16, 32 * 1024
+        entry(looped("red.shared.add.u32 [%r10], %r200;\n" * 16), before, shared=True), LOOP * 16, 32 * 1024
     )
 
 
@@ -311,7 +343,7 @@ def l1_reads(stride_bytes: int, words: int = 1) -> TimedKernel:
     before = f"""
 and.b32 %r11, %r1, 31; mul.wide.u32 %rd10, %r11, {stride_bytes}; add.s64 %rd10, %rd10, %rd1; mov.u32 %r14, 0;"""
     text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;")
-    return TimedKernel(text, _LOOP * 16)
+    return TimedKernel(text, LOOP * 16)
 
 
 def stores_again(times: int, apart: int, span_bytes: int, size: int = 2, between: int = 1) -> TimedKernel:

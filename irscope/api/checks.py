@@ -13,7 +13,7 @@ from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
-from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
+from irscope.record.variants.completing import tell, update_stored, with_log, with_sass
 from irscope.store.baseline import variant_names
 from irscope.store.shelf import CaptureFile, StoredCaptures, differences
 
@@ -32,7 +32,6 @@ def check_captures(
     of_each: Sequence[Sequence[Assertion]] | None = None,
     *,
     read: Read = _loaded,
-    tell: Tell = warned,
 ) -> Report:
     """Check captures: each assertion of each, and with a baseline what got worse.
 
@@ -42,7 +41,6 @@ def check_captures(
         against: the baseline; None for none.
         of_each: what is asserted of each capture besides.
         read: reads a capture; None where it cannot be read, and is left out.
-        tell: is given each note.
     """
     facts = [one.facts for one in captures.files]
     passed_over = _passed_over(facts)
@@ -54,9 +52,9 @@ def check_captures(
             for place, file in enumerate(captures.files):
                 if place in passed_over or (capture := read(file)) is None:
                     continue
-                completed = partial(_completed, compiles, file, tell=tell)
+                completed = partial(_completed, compiles, file)
                 more = of_each[place] if of_each is not None else ()
-                with_log, timed = _logging(compiles, capture, tell), partial(_compile_times, compiles, tell=tell)
+                with_log, timed = _logging(compiles, capture), partial(_compile_times, compiles)
                 subject = Subject(capture, completed=completed, with_log=with_log, compile_times=timed)
                 yield subject, (*assertions, *more), names[place], differing[place]
 
@@ -65,33 +63,33 @@ def check_captures(
         return Report(tuple(check_subject(one, asked, differs=differs) for one, asked, _, differs in subjects()))
 
 
-def _completed(compiles: Compiles, file: CaptureFile, capture: Capture, *, tell: Tell) -> Capture:
+def _completed(compiles: Compiles, file: CaptureFile, capture: Capture) -> Capture:
     """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
     if capture.snapshot_level != "none" or not capture.has_compiled or not capture.environment.is_trusted:
-        return with_sass(capture, file, tell=tell)
+        return with_sass(capture, file)
     from irscope.record.process.requests import request_from_capture
 
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
         tell(f"{capture.name} could not be compiled again for its causes: {error}")
-        return with_sass(capture, file, tell=tell)
+        return with_sass(capture, file)
     if again.texts != capture.texts:
         tell(f"{capture.name} gave another result when compiled again, so no causes are reported.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
-    update_stored(capture, full, tell)
-    return with_sass(full, file, tell=tell)
+    update_stored(capture, full)
+    return with_sass(full, file)
 
 
-def _logging(compiles: Compiles, capture: Capture, tell: Tell) -> partial[Capture] | None:
+def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
     """Adds the compiler's log to a capture that was recorded here; nothing of another is compiled unasked."""
-    return partial(_with_log, compiles, tell=tell) if capture.environment.is_trusted else None
+    return partial(_with_log, compiles) if capture.environment.is_trusted else None
 
 
-def _with_log(compiles: Compiles, capture: Capture, *, tell: Tell) -> Capture:
+def _with_log(compiles: Compiles, capture: Capture) -> Capture:
     try:
-        return with_log(capture, run=compiles.one, tell=tell)
+        return with_log(capture, run=compiles.one)
     except IrscopeError as error:
         tell(f"{capture.name}: the compiler's own log could not be had: {error}")
         return capture
@@ -100,7 +98,7 @@ def _with_log(compiles: Compiles, capture: Capture, *, tell: Tell) -> Capture:
 _COMPILES = 3
 
 
-def _compile_times(compiles: Compiles, capture: Capture, *, tell: Tell) -> tuple[int, ...]:
+def _compile_times(compiles: Compiles, capture: Capture) -> tuple[int, ...]:
     """The microseconds of processor time of several compiles; none where it was not recorded here, or fails."""
     from irscope.record.process.requests import request_from_capture
 

@@ -11,40 +11,33 @@ from pathlib import Path
 
 from irscope.analysis.passes.growth import CompileCost, CompileFix, Factor, LineGrowth, LongCompile, growth_of
 from irscope.analysis.source.map import python_line
-from irscope.api.texts import EditPlace, Record, recorded
+from irscope.api.texts import EditPlace
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
-from irscope.record.variants.completing import Tell, warned
 
 _MOST_WARPS, _USUAL_VALUES = 32, 16
 
 _COMPILED = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
 
 
-def long_compile(
-    capture: Capture, compiles: Compiles | None, *, record: Record = recorded, tell: Tell = warned
-) -> LongCompile:
+def long_compile(capture: Capture, compiles: Compiles | None) -> LongCompile:
     """Find why a compile takes long, and try the changes that would make it shorter.
 
     Args:
         capture: the compile.
         compiles: compiles other options; None to compile nothing.
-        record: runs a recording process, for changes of the Python text.
-        tell: is given each note.
     """
     growth = growth_of(capture)
     fixes: dict[tuple[str, int], CompileFix] = {}
     for line in growth.lines:
         if line.cause is not None and line.cause.place not in fixes:
-            fixes[line.cause.place] = _fix(capture, line, line.cause, compiles, record, tell)
+            fixes[line.cause.place] = _fix(capture, line, line.cause, compiles)
     return LongCompile(growth, tuple(fixes.values()))
 
 
-def _fix(
-    capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles | None, record: Record, tell: Tell
-) -> CompileFix:
+def _fix(capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles | None) -> CompileFix:
     """The first change that compiles, or the first that there is."""
     from irscope.record.process.requests import request_from_capture
 
@@ -59,7 +52,7 @@ def _fix(
         if compiles is None:
             return fix
         return _tried(fix, lambda: [compiles.one(request_from_capture(capture, one)) for one in (own, other)])
-    place = EditPlace(capture, record=record, tell=tell)
+    place = EditPlace(capture)
     found: list[CompileFix] = []
     try:
         whole = place.text()

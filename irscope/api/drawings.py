@@ -22,7 +22,7 @@ from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.model.plain import picked
-from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts, with_layouts
+from irscope.record.variants.completing import with_all_texts, with_layouts
 from irscope.render.capture import partitions_json
 from irscope.render.dot.flows import passes_graph, python_lines, render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
@@ -59,8 +59,6 @@ class GraphOptions:
     """Fold at least this much: 0 nothing, up to 5 whole regions."""
     max_nodes: int = MAX_NODES
     """Fold more above this many nodes."""
-    run: Run = compiled
-    tell: Tell = warned
 
     def __post_init__(self) -> None:
         """Raises UsageError for options that contradict each other."""
@@ -149,8 +147,8 @@ def _chosen(wanted: GraphOptions) -> list[str]:
 
 def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
     if wanted.after is not None:
-        snapshot = one_pass(capture, wanted.after, wanted.tell)
-        text = snapshot_text(capture, snapshot, before=False, run=wanted.run, tell=wanted.tell)
+        snapshot = one_pass(capture, wanted.after)
+        text = snapshot_text(capture, snapshot, before=False)
         return text, snapshot.group, f"after {snapshot.label}"
     drawn = _WITH_BLOCKS if wanted.kind == "control-flow" else _DRAWN
     held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
@@ -282,13 +280,13 @@ def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def with_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_texts(capture: Capture) -> Capture:
     """The capture, compiled again if it holds the IR of no pass; raises StageNotFound if it has no passes."""
     if any(snapshot.text is not None for snapshot in capture.passes("mlir")):
         return capture
     if next(capture.passes("mlir"), None) is None:
         raise StageNotFound(f"{capture.name} has no passes of MLIR: there is nothing to play.")
-    return with_all_texts(capture, run=run, tell=tell)
+    return with_all_texts(capture)
 
 
 def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:

@@ -17,7 +17,15 @@ from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations, with_sass
+from irscope.record.variants.completing import (
+    Run,
+    surrounded,
+    tell,
+    tell_origin,
+    with_layouts,
+    with_operations,
+    with_sass,
+)
 
 if TYPE_CHECKING:
     from irscope.record.variants.compiles import Compiles
@@ -54,14 +62,12 @@ class Explainer:
         budget: how many compiles try suggestions.
         launched: gives a capture another launch, with which it is studied.
         chosen: whether a finding is asked for.
-        tell: is given each note.
     """
 
     compiles: Compiles | None = None
     budget: Budget = Budget()  # noqa: RUF009 - a frozen value
     launched: Callable[[Capture], Capture] = _as_it_is
     chosen: Callable[[Finding], bool] = lambda _: True
-    tell: Tell = warned
 
     def explain(self, capture: Capture, timer: FixTimer | None = None) -> Explanation:
         """The findings of a capture; `timer` adds the effect on the time of a launch of each fix."""
@@ -69,7 +75,7 @@ class Explainer:
         if compiles is not None:
             compiles.keep_for(capture)
             capture = with_layouts(capture)
-        capture = _with_sass(capture, self.launched(capture).launch.grid is not None, self.tell)
+        capture = _with_sass(capture, self.launched(capture).launch.grid is not None)
         studied = Studied(self.launched(capture))
         found = findings_of(studied)
         if compiles is not None:
@@ -100,9 +106,9 @@ class Explainer:
             return tuple(findings)
         if capture.environment.triton_version != triton_version():
             version = capture.environment.triton_version
-            self.tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
+            tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
             return tuple(findings)
-        tell_origin(capture, self.tell)
+        tell_origin(capture)
         assumed = time.prediction.notes if time is not None and time.prediction is not None else ()
         predicted = partial(_predicted, assumed) if whole is not None else None
         proven, notes = tried(
@@ -110,7 +116,7 @@ class Explainer:
             (time.floor_seconds if time is not None else None) or 0.0,
         )  # fmt: skip
         for note in notes:
-            self.tell(note)
+            tell(note)
         return proven
 
     def studied_further(
@@ -121,7 +127,7 @@ class Explainer:
         `capture`: as it is stored, where `studied` may have another launch. `run` compiles.
         """
         if needs_operations(studied):
-            full = with_operations(capture, sass=False, run=run, tell=self.tell)
+            full = with_operations(capture, sass=False, run=run)
             if full is not capture:
                 studied = Studied(self.launched(full))
                 findings = findings_of(studied)
@@ -129,7 +135,7 @@ class Explainer:
             try:
                 log = self._log(studied.capture, needs, run)
             except IrscopeError as error:
-                self.tell(f"The compiler's own log could not be had: {error}")
+                tell(f"The compiler's own log could not be had: {error}")
                 return studied, findings
             studied = studied.with_log(replace(studied.capture, log=log))
             findings = findings_of(studied)
@@ -139,20 +145,20 @@ class Explainer:
         """The parts of the log that are needed; raises RecordingError where it cannot be compiled again here."""
         from irscope.record.compile.second import find_assembler_log, find_log
 
-        tell_origin(capture, self.tell)
+        tell_origin(capture)
         logs = [find_log(capture, run, parts=needs.parts, last_stage="ttgir")] if needs.parts else []
         if needs.assembler:
             logs.append(find_assembler_log(capture, run))
         differing = tuple(stage for log in logs for stage in log.differing)
         if differing:
-            self.tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(differing)}.")
+            tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(differing)}.")
         return CompilerLog(tuple(item for log in logs for item in log.passes), differing)
 
 
-def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capture:
+def _with_sass(capture: Capture, is_launched: bool) -> Capture:
     """A capture with what a prediction of its launch needs."""
     is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
-    return with_sass(capture, tell=tell) if is_needed else capture
+    return with_sass(capture) if is_needed else capture
 
 
 def _timed(capture: Capture) -> Timed:
@@ -169,7 +175,7 @@ def _timed(capture: Capture) -> Timed:
         return found
 
 
-def smaller(capture: Capture, tell: Tell = warned) -> list[tuple[str, Capture | None]]:
+def smaller(capture: Capture) -> list[tuple[str, Capture | None]]:
     """What would fit of a launch that asks for too much memory: fewer stages, and each tile halved.
 
     Each change, with its compile; None where that was refused. Tiles are changed where the capture's code may run.
@@ -177,7 +183,7 @@ def smaller(capture: Capture, tell: Tell = warned) -> list[tuple[str, Capture | 
     from irscope.analysis.findings.tries import Tries
     from irscope.record.variants.compiles import Compiles
 
-    tell_origin(capture, tell)
+    tell_origin(capture)
     reconfigured = partial(_reconfigured, capture) if capture.environment.is_trusted else None
     with Compiles() as compiles:
         compiles.keep_for(capture)
@@ -194,9 +200,9 @@ def _reconfigured(
 
     values = dict(capture.launch.constants) | dict(constants)
     launch = replace(capture.launch, constants=tuple(values.items()), grid=grid)
-    place = EditPlace(replace(capture, launch=launch), tell=lambda _: None)
+    place = EditPlace(replace(capture, launch=launch))
     try:
-        with own_folder() as folder:
+        with own_folder() as folder, surrounded(lambda _: None):
             path = folder / "kernel.py"
             path.write_text(place.text(), "utf-8", "surrogateescape")
             return place.compiled(

@@ -15,7 +15,7 @@ from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.model.plain import picked
-from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
+from irscope.record.variants.completing import with_all_texts
 from irscope.render.text.history import lives_json, render_lives, render_value, value_json
 
 
@@ -32,8 +32,6 @@ class Question:
     at: str | None
     """The same after a pass."""
     shows_diff: bool
-    run: Run = compiled
-    tell: Tell = warned
 
     def __post_init__(self) -> None:
         if self.operation is not None and self.value is not None:
@@ -52,7 +50,7 @@ class Followed:
         if not any(snapshot.text is not None for snapshot in capture.passes()):
             if next(capture.passes(), None) is None:
                 raise StageNotFound(f"{capture.name} has no passes: nothing can be followed through them.")
-            capture = with_all_texts(capture, run=question.run, tell=question.tell)
+            capture = with_all_texts(capture)
         self.capture, self.trail, self.at, self.where = _placed(capture, question)
 
     @property
@@ -149,7 +147,7 @@ def _placed(capture: Capture, question: Question) -> tuple[Capture, Trail, int, 
     """The capture, compiled again if it must be, its texts, and the place in them that a question names."""
     trail = trail_of(capture)
     if question.at is not None:
-        snapshot = one_pass(capture, question.at, question.tell)
+        snapshot = one_pass(capture, question.at)
         where = snapshot.label
         if snapshot not in trail.passes:
             raise PlanError(f"--at {question.at}: it is a pass of LLVM's or ptxas's, and only MLIR's are followed.")
@@ -163,7 +161,7 @@ def _placed(capture: Capture, question: Question) -> tuple[Capture, Trail, int, 
         snapshot = known[-1]
     at = trail.step_at(snapshot)
     if at is None:
-        capture = with_all_texts(capture, run=question.run, tell=question.tell)
+        capture = with_all_texts(capture)
         trail = trail_of(capture)
         at = trail.step_at(_same_pass(capture, snapshot))
         if at is None:

@@ -20,7 +20,7 @@ from irscope.plan import PassPlan
 from irscope.record.gpu.session import DeviceSession, measure_pair
 from irscope.record.process.child import ask_child
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.completing import Tell, tell_origin, warned
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.record.gpu.session import DeviceSession
@@ -183,7 +183,6 @@ def compiled_variant(
     variant: Variant,
     record_options: RecordingOptions,
     progress: Callable[[str], None] | None,
-    tell: Tell = warned,
 ) -> Capture:
     """A variant's capture: the one it names, or the baseline's source compiled again."""
     from irscope.record.process.requests import request_from_capture
@@ -197,7 +196,7 @@ def compiled_variant(
                 f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs depend on it. Change it "
                 "in the script."
             )
-    tell_origin(baseline, tell)
+    tell_origin(baseline)
     record_options = replace(record_options, plan=variant.plan or PassPlan(), options=variant.options)
     recording = record_request(request_from_capture(baseline, record_options), progress=progress)
     if recording.interrupted:

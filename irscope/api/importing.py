@@ -22,14 +22,14 @@ from irscope.model.capture import (
     Target,
     stage_named,
 )
-from irscope.record.variants.completing import Tell, warned
+from irscope.record.variants.completing import tell
 from irscope.target import KNOWN_TARGETS
 
 _MAX_LOG_BYTES = 1 << 30
 
 
 def imported(
-    paths: Sequence[Path], *, kernel: str | None = None, variant: str | None = None, tell: Tell = warned
+    paths: Sequence[Path], *, kernel: str | None = None, variant: str | None = None
 ) -> tuple[list[Capture], bool]:
     """The captures of all paths, and whether some could not be read, which are named.
 
@@ -39,7 +39,6 @@ def imported(
         paths: logs, traces, caches and folders; `-` is standard input.
         kernel: only this kernel.
         variant: only the variant of a cache whose name begins so.
-        tell: is given messages.
 
     Raises ParseError where nothing could be read, or there is no such kernel, and UsageError for a variant of a log.
     """
@@ -55,7 +54,7 @@ def imported(
         elif traces:
             read += [partial(_read_log, trace, variant, path) for trace in traces]
         elif path.is_dir():
-            read.append(partial(_read_folder, path, variant, tell))
+            read.append(partial(_read_folder, path, variant))
         else:
             read.append(partial(_read_log, path, variant))
     captures: list[Capture] = []
@@ -76,7 +75,7 @@ def imported(
     return _of_kernel(whole, kernel), bool(errors)
 
 
-def _read_folder(path: Path, variant: str | None, tell: Tell) -> list[Capture]:
+def _read_folder(path: Path, variant: str | None) -> list[Capture]:
     from irscope.ir.logs.cache import list_cache, read_cache
 
     captures = list(read_cache(path, variant, tell))

@@ -14,7 +14,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type, type_of_row
 from irscope.memory.costs import Cost
 from irscope.model.capture import Capture, Target
-from irscope.record.variants.completing import Run, Tell, compiled, warned, with_layouts
+from irscope.record.variants.completing import with_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,12 @@ def layouts_of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]
     return [DescribedLayout(row, target) for row in layouts_of_text(text, target)]
 
 
-def layouts_of_capture(
-    capture: Capture, after: str | None = None, *, run: Run = compiled, tell: Tell = warned
-) -> list[DescribedLayout]:
+def layouts_of_capture(capture: Capture, after: str | None = None) -> list[DescribedLayout]:
     """The layouts of a capture's TTGIR, or of the IR after a pass."""
     if after is not None:
         from irscope.record.layouts.questions import layouts_of_text
 
-        text = snapshot_text(capture, one_pass(capture, after, tell), before=False, run=run, tell=tell)
+        text = snapshot_text(capture, one_pass(capture, after), before=False)
         rows = layouts_of_text(text, capture.target, capture.layouts)
     else:
         rows = with_layouts(capture).layouts

@@ -23,19 +23,17 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton.versions import triton_version
-from irscope.record.variants.completing import Tell, tell_origin, warned
+from irscope.record.variants.completing import tell, tell_origin
 from irscope.record.variants.pool import VariantPool, variant_request
 from irscope.store.shelf import CaptureFile
 
 _Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 
 
-def proven(
-    sites: _Merges, files: Mapping[str, CaptureFile], *, tell: Tell = warned
-) -> list[tuple[Site, tuple[Merge, ...]]]:
+def proven(sites: _Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site, tuple[Merge, ...]]]:
     """The merges of each kernel with what became of those that can be tried.
 
-    `files`: the captures by id. `tell` is given each note.
+    `files`: the captures by id.
     """
 
     wanted: list[tuple[Site, Merge, Group, RecordRequest]] = []
@@ -49,7 +47,7 @@ def proven(
                 continue
             for merge in merges:
                 groups = merge.groups if merge.how not in ("one value", "runtime") else ()
-                rows = [(group, _request(merge, group, files, tell)) for group in groups]
+                rows = [(group, _request(merge, group, files)) for group in groups]
                 for group in merge.as_argument:
                     rows.append((group, _argument_request(merge, files[group.base], Path(folder))))
                 wanted += [(site, merge, group, request) for group, request in rows if request is not None]
@@ -87,14 +85,14 @@ def _argument_request(merge: Merge, file: CaptureFile, folder: Path) -> RecordRe
     return python_request(capture, replace(case, text=text, parameters=rows), folder)
 
 
-def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile], tell: Tell) -> RecordRequest | None:
+def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> RecordRequest | None:
 
     if not group.base:
         return None
     capture = files[group.base].load()
     if "source" not in capture.stages:
         return None
-    tell_origin(capture, tell)
+    tell_origin(capture)
     request = variant_request(capture, capture.plan)
     names = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     only_alignment = merge.how == "do_not_specialize_on_alignment"

@@ -35,7 +35,7 @@ from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture, PassSnapshot, SnapshotLevel
 from irscope.plan import LLVM, PassPlan, PassRule
 from irscope.record.variants.compiles import Variants
-from irscope.record.variants.completing import Tell, tell_not_kept, warned
+from irscope.record.variants.completing import tell, tell_not_kept
 from irscope.record.variants.pool import VariantPool, variant_request
 
 _Off = tuple[str, ...]
@@ -60,11 +60,11 @@ def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRu
             raise PlanError(f"'{rule}' is a pass of {stage}: --stage {stage} selects it.")
 
 
-def _baseline_of(variants: Variants, plan: PassPlan, tell: Tell) -> Capture:
+def _baseline_of(variants: Variants, plan: PassPlan) -> Capture:
     """The capture that variants are compared with; raises RecordingError if it fails to compile."""
     baseline = variants.compile(plan)
     if variants.not_kept is not None:
-        tell_not_kept(variants.not_kept, tell)
+        tell_not_kept(variants.not_kept)
     if not baseline.has_compiled:
         under = f" under the plan {str(plan)!r}" if plan else ""
         why = f"{baseline.failure.verdict}: {baseline.failure.message}".rstrip() if baseline.failure is not None else ""
@@ -98,10 +98,9 @@ class AblationSearch:
 class AblationRun:
     """One ablation; `ablation` holds the results so far, also after an interruption."""
 
-    def __init__(self, search: AblationSearch, *, progress: Progress = _unseen, tell: Tell = warned) -> None:
+    def __init__(self, search: AblationSearch, *, progress: Progress = _unseen) -> None:
         self._search = search
         self._progress = progress
-        self._tell = tell
         self.ablation: Ablation | None = None
         self.baseline: Capture | None = None
         """The compile under the capture's own plan, once it is there."""
@@ -114,7 +113,7 @@ class AblationRun:
             self._check(capture)
         names_llvm = LLVM in self._search.stages or any(rule.stage == LLVM for rule in self._search.rules)
         variants = Variants(pool, capture, fresh=fresh, lists_llvm=names_llvm)
-        baseline = _baseline_of(variants, capture.plan, self._tell)
+        baseline = _baseline_of(variants, capture.plan)
         ablation = self._begun(capture, baseline)
         singles: list[_Off] = [
             (label,) for label in passes_to_ablate(baseline, self._search.stages, self._search.rules)
@@ -152,10 +151,10 @@ class AblationRun:
         kept = sum(variants.path_of(plan).is_file() for plan in plans)
         what = "pairs" if any(len(off) > 1 for off in offs) else "variants"
         if kept:
-            self._tell(f"{kept} of {len(offs)} {what} were compiled before; --fresh compiles them again.")
+            tell(f"{kept} of {len(offs)} {what} were compiled before; --fresh compiles them again.")
         seconds = (len(offs) - kept) * (baseline.compile_us or 0) / 1e6 / jobs
         if what == "pairs" and kept < len(offs):
-            self._tell(f"{len(offs) - kept} pairs of passes to compile, {jobs} at a time: about {seconds:.0f} s.")
+            tell(f"{len(offs) - kept} pairs of passes to compile, {jobs} at a time: about {seconds:.0f} s.")
         rows: dict[int, AblationRow] = {}
 
         def so_far() -> Ablation:
@@ -202,7 +201,6 @@ def bisected(
     plan: PassPlan | None = None,
     fresh: bool = False,
     progress: Callable[[str], None] = lambda _: None,
-    tell: Tell = warned,
 ) -> Bisection:
     """Find the passes that a check hangs on, by compiling the capture's own source with passes switched off by halves.
 
@@ -214,12 +212,11 @@ def bisected(
         plan: the search is among the passes that it switches off; without it, among all.
         fresh: forget what an earlier call compiled.
         progress: is told what is tried.
-        tell: is given each note.
     """
     if capture.snapshots:
         _check_stages(capture, stages)
     variants = Variants(pool, capture, fresh=fresh, lists_llvm=LLVM in stages or (plan or PassPlan()).names_llvm)
-    base = _baseline_of(variants, PassPlan(), tell)
+    base = _baseline_of(variants, PassPlan())
     wanted = search(base)
     _check_stages(base, wanted.stages or ())
     found = _BisectionRun(variants, base, wanted, plan or capture.plan, progress).run()

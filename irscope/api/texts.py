@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from irscope.errors import PlanError, RecordingError, StageNotFound, UsageError
 from irscope.model.capture import Capture, PassSnapshot, StageKind, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
-from irscope.record.variants.completing import Run, Tell, compiled, tell_origin, warned, with_all_texts
-
-if TYPE_CHECKING:
-    from irscope.record.process.requests import RecordRequest
-    from irscope.record.process.session import Recording
-
+from irscope.record.variants.completing import recorded, tell, tell_origin, with_all_texts
 
 # 31  |  23-31  |  23-31,40
 _LINES = re.compile(r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$")
 
 
-def one_pass(capture: Capture, text: str, tell: Tell = warned) -> PassSnapshot:
+def one_pass(capture: Capture, text: str) -> PassSnapshot:
     """The pass that a rule names: the last occurrence, unless #N chooses one.
 
     Raises PlanError if there is none, or if passes of several stages have the name.
@@ -42,14 +36,12 @@ def one_pass(capture: Capture, text: str, tell: Tell = warned) -> PassSnapshot:
     return matching[-1]
 
 
-def snapshot_text(
-    capture: Capture, snapshot: PassSnapshot, *, before: bool, run: Run = compiled, tell: Tell = warned
-) -> str:
+def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> str:
     """The IR before or after a pass; if the recording left it out, the capture is compiled again."""
     text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
     if text is not None:
         return text
-    full = with_all_texts(capture, run=run, tell=tell)
+    full = with_all_texts(capture)
     same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
     text = None if same is None else (full.text_before(same) if before else full.text_after(same))
     if text is None:
@@ -83,17 +75,6 @@ def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> 
     )
 
 
-Record = Callable[["RecordRequest"], "Recording"]
-"""Runs a recording process."""
-
-
-def recorded(request: RecordRequest) -> Recording:
-    """What a recording process of its own gives."""
-    from irscope.record.process.session import record_request
-
-    return record_request(request)
-
-
 PYTHON = "source"
 """The place that is the kernel's Python text."""
 
@@ -107,10 +88,6 @@ class EditPlace:
     """The pass that the IR is after."""
     stage: str = ""
     """The stage that made the text."""
-    record: Record = field(default=recorded, kw_only=True)
-    """Runs a recording process."""
-    tell: Tell = field(default=warned, kw_only=True)
-    """Is given each note."""
 
     @property
     def is_python(self) -> bool:
@@ -153,11 +130,7 @@ class EditPlace:
             from irscope.render.reproduction.program import python_text
 
             return python_text(self.capture)
-
-        def run(request: RecordRequest) -> Capture:
-            return self.record(request).captures[0]
-
-        return snapshot_text(self.capture, self.snapshot, before=False, run=run, tell=self.tell)
+        return snapshot_text(self.capture, self.snapshot, before=False)
 
     def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
         """The capture of a compile of the edited text, which `path` holds; not stored. Raises what recording raises.
@@ -184,12 +157,12 @@ class EditPlace:
         from irscope.record.variants.pool import with_what_came_before
 
         self._require_same_kernel(text, path)
-        tell_origin(self.capture, self.tell)
+        tell_origin(self.capture)
         if self.snapshot is not None:
             request = request_resumed(self.capture, self.snapshot, text, asked)
         else:
             request = replace(request_from_capture(self.capture, asked), stage=self.stage, text=text)
-        (fresh,) = self.record(request).captures
+        (fresh,) = recorded(request).captures
         compiled_name, name = (dict(one.metadata).get("name") for one in (fresh, self.capture))
         if compiled_name and name and compiled_name != name:
             raise self._other_kernel(path, compiled_name)
@@ -253,7 +226,7 @@ class EditPlace:
             driver = folder / f"{self.capture.name}.py"
             driver.write_text(driver_of(self.capture, path.absolute()), "utf-8", "surrogateescape")
             request = request_for(driver, replace(asked, virtual=True, jobs=1))
-            recording = self.record(replace(request, is_trusted=self.capture.environment.is_trusted))
+            recording = recorded(replace(request, is_trusted=self.capture.environment.is_trusted))
         if not recording.captures:
             said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
             raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))
@@ -270,18 +243,18 @@ def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
     return tuple(numbered)
 
 
-def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> EditPlace:
+def place_at(capture: Capture, at: str) -> EditPlace:
     """The place that `--at` names: `source`, a stage, or a pass; raises UsageError, PlanError and StageNotFound."""
     if at == PYTHON:
-        return EditPlace(capture, record=record, tell=tell)
+        return EditPlace(capture)
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
             raise UsageError(f"--at {at}: no compile can resume from it. Give a pass, a stage before it, or {PYTHON}.")
-        return EditPlace(capture, stage=at, record=record, tell=tell)
-    snapshot = one_pass(capture, at, tell)
+        return EditPlace(capture, stage=at)
+    snapshot = one_pass(capture, at)
     if snapshot.group == "llvm" or not snapshot.argument:
         raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
     if snapshot.outcome != "ran":
         how = "was switched off" if snapshot.outcome == "skipped" else "failed"
         raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")
-    return EditPlace(capture, snapshot, record=record, tell=tell)
+    return EditPlace(capture, snapshot)

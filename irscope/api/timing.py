@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import inf
@@ -15,11 +12,11 @@ from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
-from irscope.errors import IrscopeError, NoDevice, UsageError, did_you_mean
+from irscope.errors import IrscopeError, MissingTool, NoDevice, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
-from irscope.record.variants.completing import warned, with_layouts, with_sass
+from irscope.record.variants.completing import with_layouts, with_sass
 from irscope.render.text.tables import preformatted
 from irscope.store.baseline import load_ceilings
 from irscope.target import Target
@@ -125,7 +122,7 @@ def time(
     if part is None:
         part = _measured_part(capture)
     if capture.target.backend == "cuda":
-        full = with_sass(capture, tell=warned)
+        full = with_sass(capture)
         if "sass" in full.stages:
             try:
                 return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
@@ -168,17 +165,12 @@ def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | No
 
 
 def _measured_constants(interpreter: str) -> Mapping[str, Any]:
-    command = [interpreter, "-m", "irscope.record.gpu.microbench"]
-    root = str(Path(__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))}
+    from irscope.record.process.child import ask_child
+
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
-        if not done.returncode:
-            return json.loads(done.stdout.splitlines()[-1])
-        reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        reason = str(error)
-    raise NoDevice(f"The GPU could not be measured: {reason}")
+        return ask_child("irscope.record.gpu.microbench", interpreter=interpreter, timeout_s=300)
+    except (MissingTool, RecordingError) as error:
+        raise NoDevice(f"The GPU could not be measured: {error}") from error
 
 
 def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, must_fit: bool) -> Capture:

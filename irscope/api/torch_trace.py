@@ -17,7 +17,7 @@ from irscope.ir.logs.torch_trace import (
     trace_files,
 )
 from irscope.model.capture import Capture
-from irscope.record.variants.completing import Tell, warned
+from irscope.record.variants.completing import tell
 from irscope.render.report.page import render_report
 from irscope.render.text.findings import render_explanation
 
@@ -34,7 +34,7 @@ def traces_since(folder: Path, began_ns: int) -> list[Path]:
         return []
 
 
-def add_to_traces(traces: Sequence[Path], captures: Sequence[Capture], tell: Tell = warned) -> Path | None:
+def add_to_traces(traces: Sequence[Path], captures: Sequence[Capture]) -> Path | None:
     """Add what irscope finds of each kernel to the traces, which tlparse shows with the kernel's graph.
 
     A kernel of TorchInductor's goes to the trace that has its code, any other to the first. Each trace also has a link
@@ -43,7 +43,6 @@ def add_to_traces(traces: Sequence[Path], captures: Sequence[Capture], tell: Tel
     Args:
         traces: at least one; those that are none are passed over.
         captures: those after the first hundred are left out.
-        tell: is given each note.
 
     Returns the page, or None where there is no trace. Raises OSError where one cannot be written.
     """
@@ -55,7 +54,7 @@ def add_to_traces(traces: Sequence[Path], captures: Sequence[Capture], tell: Tel
     if len(captures) > len(kept):
         tell(f"The trace has the findings of {len(kept)} of {len(captures)} captures.")
     added: dict[Path, list[str]] = {path: [] for path in known}
-    for capture, text in _explained(kept, tell):
+    for capture, text in _explained(kept):
         path, compile_ = _place(capture, known)
         added[path].append(artifact_event(f"irscope_{capture.name}", text, texts[path], compile_))
     page = next(iter(known)).resolve().with_name("irscope-report.html")
@@ -71,8 +70,8 @@ def _text_of(path: Path) -> str:
     return path.read_text("utf-8", "replace") if path.stat().st_size <= _MOST_BYTES else ""
 
 
-def _explained(captures: Iterable[Capture], tell: Tell) -> Iterator[tuple[Capture, str]]:
-    explainer = Explainer(tell=tell)
+def _explained(captures: Iterable[Capture]) -> Iterator[tuple[Capture, str]]:
+    explainer = Explainer()
     for capture in captures:
         try:
             answer = explainer.explain(capture)

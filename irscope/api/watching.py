@@ -18,6 +18,7 @@ from irscope.analysis.regressions import FactChange, changed_facts
 from irscope.errors import undamaged
 from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts
+from irscope.record.process.requests import imports_beside
 from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
 
@@ -50,25 +51,8 @@ def _imported_beside(file: Path, root: Path) -> Iterator[Path]:
     except (OSError, SyntaxError, ValueError, RecursionError):
         # Half written, or not Python: what it imported is known from before.
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _module_files(root, alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            base = root if not node.level else file.parents[min(node.level, len(file.parents)) - 1]
-            names = [node.module or "", *(".".join(filter(None, (node.module, one.name))) for one in node.names)]
-            for name in names:
-                yield from _module_files(base, name)
-
-
-def _module_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a module and of the packages around it, those that are there."""
-    folder = root
-    for part in filter(None, name.split(".")):
-        for file in (folder / f"{part}.py", folder / part / "__init__.py"):
-            if file.is_file():
-                yield file
-        folder /= part
+    for _, files in imports_beside(tree, file, root):
+        yield from files
 
 
 class Watched:

@@ -144,7 +144,7 @@ def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_
 
 def _tabulated(subject: str | None, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
     key = asked.sort_key
-    run = AblationRun(asked.search, progress=counted, tell=say)
+    run = AblationRun(asked.search, progress=counted)
     try:
         ablation = _ablated(run, subject, replace(record_options, disassemble=False), asked)
     except (KeyboardInterrupt, Interrupted) as stop:
@@ -239,7 +239,6 @@ def _bisected(
             plan=record_options.plan,
             fresh=asked.fresh,
             progress=told,
-            tell=say,
         )
     return replace(bisection, subject=_subject(subject, record_options, capture, bisection.base))
 

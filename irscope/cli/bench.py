@@ -86,7 +86,7 @@ def compiled(
 ) -> Capture:
     """A variant's capture; raises PlanError for a plan that matched no pass of it."""
 
-    capture = compiled_variant(baseline, variant, record_options, tell, say)
+    capture = compiled_variant(baseline, variant, record_options, tell)
     check_plan(variant.plan or PassPlan(), [capture])
     return capture
 

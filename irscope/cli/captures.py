@@ -66,7 +66,7 @@ def captures_of(
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
     for one in captures.files if record_options.disassemble else ():
         if "cubin" in one.facts.stages and "sass" not in one.facts.stages and (capture := readable(one)) is not None:
-            full = with_sass(capture, one, tell=say)
+            full = with_sass(capture, one)
             if full is not one.load():
                 one.put(full, None)
     return captures
@@ -82,7 +82,7 @@ def compiled_again(capture: Capture, record_options: RecordingOptions) -> Captur
 def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep: Keeping) -> list[Capture]:
     from irscope.record.process.requests import request_from_capture
 
-    tell_origin(capture, say)
+    tell_origin(capture)
     request = request_from_capture(capture, record_options)
 
     def of_this_launch(fresh: Capture) -> Capture:
@@ -167,7 +167,7 @@ def _add_to_traces(folder: Path, began_ns: int, captures: StoredCaptures) -> Non
 
     if traces := traces_since(folder, began_ns):
         try:
-            page = add_to_traces(traces, captures, say)
+            page = add_to_traces(traces, captures)
         except OSError as error:
             say(f"The findings could not be added to the trace in {folder}: {error}.")
         else:
@@ -198,11 +198,6 @@ def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
             say(f"Compiled so far, and kept: {kept} (irscope ls).")
         raise Interrupted(recording.signal_number)
     return recording
-
-
-def run_compile(request: RecordRequest) -> Capture:
-    """The capture of a request for one compile, in a process of its own; raises as `run_request` does."""
-    return run_request(request).captures[0]
 
 
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:

@@ -153,7 +153,7 @@ def check(
     for one in captures.files:
         if not is_lean and one.facts.status == "ok":
             tell_unknown(one.load())
-    report = check_captures(captures, assertions, against, of_each, read=readable, tell=say)
+    report = check_captures(captures, assertions, against, of_each, read=readable)
     if against is not None and against.is_written:
         _write_baseline(against, report)
     _emit(report, also or [], to)

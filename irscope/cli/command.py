@@ -50,9 +50,12 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         """Call the function. Where a part was left out, or a script stopped half-way, the exit code is 1."""
+        from irscope.cli.captures import run_request
         from irscope.cli.keeping import noted_incomplete
+        from irscope.cli.streams import say
+        from irscope.record.variants.completing import surrounded
 
-        with noted_incomplete() as incomplete:
+        with noted_incomplete() as incomplete, surrounded(say, run_request):
             code = self._invoked(ctx)
         return code or int(bool(incomplete))
 

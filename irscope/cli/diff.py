@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from irscope.api.texts import one_pass as find_pass
+from irscope.api.texts import snapshot_text
 from irscope.cli.captures import captures_of, compiled_again, is_capture, is_program, refuse_empty, split_subject
 from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import noted_incomplete
@@ -24,8 +26,7 @@ from irscope.cli.output import (
 )
 from irscope.cli.recording import option_value, ptxas_at, split_words, versus_pair
 from irscope.cli.streams import say, standard_output
-from irscope.cli.texts import one_pass as find_pass
-from irscope.cli.texts import snapshot_text, with_named_passes
+from irscope.cli.texts import with_named_passes
 from irscope.errors import IrscopeError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, StageKind, Target, stage_named

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
+from irscope.cli.captures import captures_of, captures_with_passes, tell_incomplete
 from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject
 from irscope.cli.output import (
     STANDARD_OUTPUT,
@@ -134,8 +134,6 @@ def draw(
             lines=lines,
             fold=fold,
             max_nodes=max_nodes,
-            run=run_compile,
-            tell=say,
         )
         _draw_graphs(captures, asked, form, looks, output, as_json)
     return tell_incomplete(captures)
@@ -216,7 +214,7 @@ def _draw_movies(
     from irscope.render.movie.forms import frame_svg, movie_json, movie_svg, render_gif, timed_frames
 
     def whole(capture: Capture) -> Capture:
-        return with_texts(capture, run=run_compile, tell=say)
+        return with_texts(capture)
 
     if as_json:
         emit_json([movie_json(one, movie_of_stages(one, stages)) for one in map(whole, captures)], output)

@@ -114,7 +114,7 @@ def _request(file: str, kernel: str, record_options: RecordingOptions) -> Record
 
     if is_capture(file):
         capture = stored_capture(f"{file}::{kernel}" if kernel else file)
-        tell_origin(capture, say)
+        tell_origin(capture)
         return request_from_capture(capture, record_options)
     return request_for(file, record_options, kernel=kernel)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from irscope.api.texts import PYTHON, EditPlace, place_at
-from irscope.cli.captures import captures_of, only_one, run_request
+from irscope.cli.captures import captures_of, only_one
 from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures, refuse_untrusted
 from irscope.cli.launches import session_without_gpu
@@ -74,7 +74,7 @@ def edit(
         --at PASS|STAGE: The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
-    place = place_at(capture, at, record=run_request, tell=say)
+    place = place_at(capture, at)
     if as_text and to.as_json:
         raise UsageError("--text and --json do not go together: give one.")
     if as_text:

@@ -34,7 +34,7 @@ def import_(paths: list[Path], kernel: str | None = None, variant: str | None = 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
         raise UsageError(f"-o {str(to.path)!r}: captures are written to a file that ends in {SUFFIX}.")
-    captures, left_out = imported(paths, kernel=kernel, variant=variant, tell=say)
+    captures, left_out = imported(paths, kernel=kernel, variant=variant)
     with kept_captures() as keep:
         for capture in captures:
             keep(capture)

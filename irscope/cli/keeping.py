@@ -198,7 +198,7 @@ class Keeping:
         return path
 
     def _refused(self, error: OSError) -> None:
-        tell_not_kept(error, say, what="The recording" if self._collection is None else "A copy in the store")
+        tell_not_kept(error, "The recording" if self._collection is None else "A copy in the store")
         is_named = self._becomes_last and self._collection is None and "IRSCOPE_HOME" in os.environ
         if is_named or error.errno in (errno.ENOSPC, errno.EDQUOT):
             # A user who named no place, or asked for a variant, has what the command prints.

@@ -38,7 +38,7 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
             f"{len(captures)} launches: this is number {index + 1}, {capture.name}. --launch N takes another, "
             "FILE::KERNEL another kernel."
         )
-    tell_origin(capture, say)
+    tell_origin(capture)
     return capture, record_options.launch or index + 1
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, run_compile, tell_unknown
+from irscope.cli.captures import captures_of, tell_unknown
 from irscope.cli.output import (
     Destination,
     Looks,
@@ -108,7 +108,7 @@ def layout(
             capture = captures[0]
             if memory:
                 return _show_memory(capture, form, to, looks)
-            shown = layouts_of_capture(capture, after, run=run_compile, tell=say)
+            shown = layouts_of_capture(capture, after)
         chosen = choose_layouts(shown, names=names, value=value, operation=operation, line=line)
     if memory:
         raise UsageError("--memory needs a kernel: a file or a capture.")
@@ -153,7 +153,7 @@ def _show_costs(capture: Capture | None, to: Destination, callers: bool) -> int:
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")
-    counted = costs.costs_of(with_operations(with_layouts(capture), sass=False, run=run_compile, tell=say))
+    counted = costs.costs_of(with_operations(with_layouts(capture), sass=False))
     counted = with_compilers_count(counted, capture.target, capture.launch.option("num_warps", 4))
     to.emit(
         lambda: costs.as_json(counted),
@@ -270,7 +270,7 @@ def _show_memory(capture: Capture, form: str, to: Destination, looks: Looks) -> 
         )
     title = f"{capture.name} {capture.target}"
     fits = all(one.limit is None or one.total <= one.limit for one in allocations)
-    tried = None if fits else smaller(capture, say)
+    tried = None if fits else smaller(capture)
     notes = attempts_text(tried) if tried is not None else ""
     if form == "json":
         rows = None if tried is None else attempts_json(tried)

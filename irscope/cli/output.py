@@ -231,8 +231,10 @@ class Looks:
 
 
 def is_folder(output: Path | None) -> bool:
-    """Whether `-o` names a folder: it ends in a slash or has no suffix."""
-    return output is not None and output != STANDARD_OUTPUT and (output.is_dir() or not output.suffix)
+    """Whether `-o` names a folder: an existing one, or a name without a suffix."""
+    if output is None or output == STANDARD_OUTPUT:
+        return False
+    return output.is_dir() or not (output.suffix or output.exists())
 
 
 def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
-from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
+from irscope.cli.captures import captures_with_passes, tell_failures
 from irscope.cli.command import Subject
 from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
-from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -70,7 +69,7 @@ def passes(
     if follows:
         from irscope.api.following import Followed, Question
 
-        question = Question(operation, line, value, stage[0] if stage else None, at, show_diff, run_compile, say)
+        question = Question(operation, line, value, stage[0] if stage else None, at, show_diff)
         to.emit_each(
             captures,
             lambda one: Followed(one, question).as_json(),
@@ -78,7 +77,7 @@ def passes(
         )
         return tell_failures(captures)
     for file in captures.files if log else ():
-        file.put(with_log(file.load(), run=run_compile, tell=say), None)
+        file.put(with_log(file.load()), None)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)
@@ -109,7 +108,7 @@ def _times(subject: str | None, to: Destination, record_options: RecordingOption
     captures = captures_with_passes(subject, replace(record_options, disassemble=False, times=True))
     for file in captures.files:
         if (capture := file.load()).times is None and capture.has_compiled:
-            file.put(with_times(capture, run=run_compile, tell=say), None)
+            file.put(with_times(capture), None)
     if to.path is not None and draws_or_traces(to.path):
         draw_or_trace(list(captures), to.path, times_svg, times_trace)
         return tell_failures(captures)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from irscope.analysis.counters.operations import counted_launch, kernel_of_page
 from irscope.api.gpu import Variant
 from irscope.cli.bench import compiled, variants_of
-from irscope.cli.captures import captures_of, is_capture, only_one, run_compile, split_subject
+from irscope.cli.captures import captures_of, is_capture, only_one, split_subject
 from irscope.cli.command import Subject
 from irscope.cli.launches import one_capture, script_of
 from irscope.cli.output import Destination
-from irscope.cli.streams import echo, progress, say
+from irscope.cli.streams import echo, progress
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
@@ -117,7 +117,7 @@ def _with_own_profile(capture: Capture) -> Capture:
             f"{capture.name} ({capture.id[:8]}) holds no profile. To make one, the launch needs the inputs that a "
             "script makes: irscope profile FILE.py on a machine with a GPU. --counters reads one from elsewhere."
         )
-    return with_operations(capture, run=run_compile, tell=say)
+    return with_operations(capture)
 
 
 def _measured(subject: str | None, variants: Sequence[Variant], record_options: RecordingOptions) -> _Profiled:
@@ -163,5 +163,5 @@ def _kept(capture: Capture, profile: Profile) -> Capture:
         if not store.update(full):
             store.add(full)
     except OSError as error:
-        tell_not_kept(error, say)
-    return with_operations(full, run=run_compile, tell=say)
+        tell_not_kept(error)
+    return with_operations(full)

@@ -161,7 +161,7 @@ def _added(
             if (capture := readable(file)) is None:
                 continue
             # Each is kept at once: to disassemble many takes long.
-            collection.add(with_sass(capture, file, tell=say) if record_options.disassemble else capture)
+            collection.add(with_sass(capture, file) if record_options.disassemble else capture)
             copied.append(file)
         return tell_failures(StoredCaptures(copied))
     except IrscopeError as error:

@@ -22,13 +22,13 @@ from irscope.api.reduction.kept import (
     last_stage,
 )
 from irscope.api.reduction.run import Reduction, ReductionOrigin, origins_of, python_case
+from irscope.api.texts import one_pass
 from irscope.cli.command import AsJson, Output, Subject
 from irscope.cli.keeping import refuse_untrusted
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import echo, progress, say
-from irscope.cli.texts import one_pass
 from irscope.device.measurement import Session
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, signal_of

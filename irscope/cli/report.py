@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from irscope.cli.captures import captures_of, readable, run_compile
+from irscope.cli.captures import captures_of, readable
 from irscope.cli.command import Subjects
 from irscope.cli.output import write_output
 from irscope.cli.streams import say
@@ -49,7 +49,7 @@ def report(
     if len(captures) > 1:
         captures = StoredCaptures(file for file in captures.files if readable(file) is not None)
     for file in captures.files if operations else ():
-        file.put(with_operations(file.load(), run=run_compile, tell=say), None)
+        file.put(with_operations(file.load()), None)
     page = render_report(captures, title=title, results=values_results(captures)).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"

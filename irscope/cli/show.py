@@ -17,6 +17,7 @@ from irscope.cli.output import (
     colored,
     emit,
     emit_json,
+    is_folder,
     is_terminal,
     table_width,
     write_output,
@@ -91,7 +92,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         texts.write_each(captures, view.each)
     elif to.as_json:
         emit_json([_as_json(capture, view) for capture in captures], to.path)
-    elif to.path is not None and texts.is_folder(to.path):
+    elif to.path is not None and is_folder(to.path):
         texts.write_folder(captures, to.path, view.stages)
     elif view.after is not None or view.before is not None:
         text = texts.snapshot_texts(captures, view.after, view.before, view.loc, view.lines, painted)
@@ -191,7 +192,7 @@ def show(captures: list[str] | None = None, *, view: View, values: Values, to: D
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
-                file.put(with_sass(file.load(), tell=say), None)
+                file.put(with_sass(file.load()), None)
     code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json
     if has_summary and to.path is None and len(chosen) == 1:

@@ -10,12 +10,10 @@ from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Annotations, Lines, Subject
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.streams import say
 from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import with_sass
 
 if TYPE_CHECKING:
     from irscope.render.text.source import Column
@@ -50,9 +48,6 @@ def source(
         at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
         return tell_incomplete(captures)
-    for file in captures.files if shown.columns else ():
-        if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
-            file.put(with_sass(file.load(), tell=say), None)
     to.emit_each(captures, lambda one: _json(one, shown), lambda one, width, color: _text(one, shown, width, color))
     return tell_incomplete(captures)
 

@@ -95,7 +95,7 @@ def _swept(
     captures = StoredCaptures(file for one in subjects for file in captures_of(one, record_options).files)
     points = with_constants(points, captures)
     for one in captures:
-        tell_origin(one, say)
+        tell_origin(one)
     of_constants = {
         constants: recorded_with(constants, subjects, record_options) if constants else captures
         for constants in dict.fromkeys(one.constants for one in points)

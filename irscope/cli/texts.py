@@ -8,13 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irscope.api import texts as api_texts
-from irscope.api.texts import selected_lines
-from irscope.cli.output import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
+from irscope.api.texts import one_pass, selected_lines, snapshot_text
+from irscope.cli.output import colored, json_text, paint_text, table_width
 from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
-from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
+from irscope.model.capture import Artifact, Capture, StageKind, stage_named
 from irscope.plan import LLVM, PassPlan, PassRule
 from irscope.render.capture import capture_json
 from irscope.render.text.tables import table
@@ -78,11 +77,6 @@ def _resources_text(capture: Capture) -> str:
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
 
 
-def is_folder(output: Path) -> bool:
-    """Whether `-o` names a folder: an existing one, or a name without a suffix."""
-    return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
-
-
 def save_captures(captures: Sequence[Capture], output: Path) -> None:
     """Write each capture to an `.irscope` file; several get a number in their names."""
     for number, capture in enumerate(captures, 1):
@@ -134,29 +128,16 @@ def snapshot_texts(
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
-def one_pass(capture: Capture, text: str) -> PassSnapshot:
-    """The pass that a rule names; which of several it is, is said."""
-    return api_texts.one_pass(capture, text, say)
-
-
 def with_named_passes(capture: Capture, *names: str) -> Capture:
     """The capture, with LLVM's own passes where one of the names is of these: `llvm:licm#2`."""
     rules = [rule for rule in map(PassRule.parse, names) if rule.stage == LLVM]
     if not rules:
         return capture
-    from irscope.cli.captures import run_compile
     from irscope.record.triton.identity import refuse_unknown_passes
     from irscope.record.variants.completing import with_llvm_passes
 
     refuse_unknown_passes(PassPlan(tuple(rules)))
-    return with_llvm_passes(capture, run=run_compile, tell=say)
-
-
-def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> str:
-    """The IR before or after a pass; if the recording left it out, the capture is compiled again."""
-    from irscope.cli.captures import run_compile
-
-    return api_texts.snapshot_text(capture, snapshot, before=before, run=run_compile, tell=say)
+    return with_llvm_passes(capture)
 
 
 def write_each(captures: Sequence[Capture], folder: Path) -> None:

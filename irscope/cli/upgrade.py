@@ -184,7 +184,7 @@ def _upgraded(
             files = captures_of(subject, kept).files
             stored += [capture for file in files if (capture := readable(file)) is not None]
         for one in stored:
-            tell_origin(one, say)
+            tell_origin(one)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
         note_incomplete(*(row.capture.name for row in found.rows if not row.capture.artifacts))
         if timing is None:

@@ -108,7 +108,7 @@ def why(
 
     answers: dict[str, Explanation] = {}
     with Compiles() as compiles:
-        explainer = Explainer(compiles, budget, launched, chosen.has, say)
+        explainer = Explainer(compiles, budget, launched, chosen.has)
         for number, one in enumerate(captures, 1):
             timed = _timed(subject, record_options, one, record_options.launch or number) if time else None
             answers[one.id] = (explainer if _may_try(one, tries) else replace(explainer, compiles=None)).explain(
@@ -265,7 +265,7 @@ def _compile_time(
     longest = sorted(captures.files, key=lambda file: -times[file.facts.id])[: None if every else _LONGEST]
     chosen = [file.load() for file in longest]
     with Compiles() as compiles:
-        rows = [(one, long_compile(one, compiles if _may_try(one, tries) else None, tell=say)) for one in chosen]
+        rows = [(one, long_compile(one, compiles if _may_try(one, tries) else None)) for one in chosen]
 
     def text(width: int | None, color: bool) -> str:
         parts = [render_growth(*row, width=width, color=color) for row in rows]
@@ -325,4 +325,4 @@ def _proven(
     if tries is None and not all(files[one].load().environment.is_trusted for one in needed):
         say("These were not recorded on this machine, so no merge was compiled (--tries all compiles them).")
         return rows
-    return proven(rows, files, tell=say)
+    return proven(rows, files)

@@ -12,15 +12,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from irscope.api.texts import parse_lines
-from irscope.cli.captures import is_capture, split_subject
+from irscope.api.texts import one_pass, parse_lines, snapshot_text
+from irscope.cli.captures import is_capture, run_request, split_subject
 from irscope.cli.mcp.answers import call_text
-from irscope.cli.texts import one_pass, snapshot_text
+from irscope.cli.streams import say
 from irscope.errors import CaptureNotFound, IrscopeError, NoDevice, PlanError, StageNotFound, UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import surrounded
 
 _one_at_a_time = threading.RLock()
 """What commands say goes to the one standard error of the process."""
@@ -30,7 +31,12 @@ _one_at_a_time = threading.RLock()
 def quiet() -> Generator[list[str]]:
     """Collect what is printed in the block: the list has the lines of standard error after it."""
     said: list[str] = []
-    with _one_at_a_time, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as stderr:
+    with (
+        _one_at_a_time,
+        surrounded(say, run_request),
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()) as stderr,
+    ):
         try:
             yield said
         finally:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from irscope.api.texts import PYTHON, EditPlace, place_at
-from irscope.cli.captures import captures_of, run_request, stored_capture, stored_captures, tell_failures
+from irscope.cli.captures import captures_of, stored_capture, stored_captures, tell_failures
 from irscope.cli.mcp.answers import Offered, ToolAnswer, call_of, call_text
 from irscope.cli.mcp.calls import (
     capture_subject,
@@ -18,7 +18,6 @@ from irscope.cli.mcp.calls import (
     refuse_foreign,
     rows_of,
 )
-from irscope.cli.streams import say
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -184,7 +183,7 @@ def _layouts(
 
     with quiet() as said:
         one = _one(capture_subject(capture))
-        found = layouts_of_capture(one, tell=say)
+        found = layouts_of_capture(one)
         if names or value or operation or line:
             found = choose_layouts(
                 found, names=names or (), value=value or None, operation=operation or None, line=line or None
@@ -374,7 +373,7 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 def _one(subject: str, *, sass: bool = False) -> Capture:
 
     capture = stored_capture(subject)
-    return with_sass(capture, tell=say) if sass else capture
+    return with_sass(capture) if sass else capture
 
 
 def record(
@@ -471,7 +470,7 @@ def edit(
         raise UsageError(f"at={at!r} is the kernel's Python text, which another tool runs. Next: {how}")
     subject = capture_subject(capture)
     with quiet():
-        place = place_at(_one(subject), at, record=run_request, tell=say)
+        place = place_at(_one(subject), at)
         before = place.text()
     if not (lines or replace or text):
         shown = {"capture": capture, **({"stage": at} if at in place.capture.stages else {"after": at})}
@@ -490,7 +489,7 @@ def edit_python(
     """Edit the kernel's Python, run and compile it. Without an edit: show it."""
     subject = capture_subject(capture)
     with quiet():
-        place = place_at(_one(subject), PYTHON, record=run_request, tell=say)
+        place = place_at(_one(subject), PYTHON)
         before = place.text()
     if not (lines or replace or text):
         rows = [f"{number}: {line}" for number, line in enumerate(before.splitlines(), 1)]

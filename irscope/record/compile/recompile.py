@@ -401,10 +401,10 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
     module: Any
     # Within the stage that makes LLVM IR, it is MLIR yet.
     if request.resume_stage or request.stage in ("source", "ttir", "glir", "ttgir"):
-        watched.report(events.ParseBegun(watched.number, request.stage))
+        watched.report(events.Parsing(watched.number, request.stage))
         with watched.part("parse the source", "call"):
             module = _parsed(request, work.text, context)
-        watched.report(events.ParseEnded(watched.number))
+        watched.report(events.Parsing(watched.number, ""))
         if request.reprinted:
             is_generic = request.reprinted == "generic"
             watched.report(

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import json
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 
 from irscope.record.triton import api as triton_api
 
-_LOOP = 16
+LOOP = 16
 REPEATS = 7
 _DATA_BYTES = 4 << 30
 _HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
@@ -120,53 +120,39 @@ class TimedKernel:
     shared_bytes: int = 0
 
 
-def looped(lines: str, count: int = _LOOP) -> str:
+def looped(lines: str, count: int = LOOP) -> str:
     """Repeat lines in a loop of the kernel."""
     return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
 
 
-_OPERATIONS: dict[str, tuple[str, str, str]] = {
-    # name: (one instruction on register {i}, how the registers begin, how they end)
-    "fma": ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;", "f", "f"),
-    "alu": ("max.s32 %r{i}, %r{i}, %r200; ", "r", "r"),
-    "multiply": ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
-    "half": ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
-    "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "d", "d"),
-    "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
-    "reciprocal_root": ("rsqrt.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
-    "convert": ("cvt.rni.s32.f32 %r{i}, %f200; cvt.rn.f32.s32 %f200, %r{i};", "r", "r"),
-    "population_count": ("popc.b32 %r{i}, %r{i};", "r", "r"),
-    "shuffle": ("shfl.sync.bfly.b32 %r{i}, %r{i}, 1, 31, 0xffffffff;", "r", "r"),
-}
+def chained(
+    instructions: Sequence[str], begin: str, end: str, chains: int = 8, before: str = "", turns: int = LOOP
+) -> TimedKernel:
+    """Chains of an instruction, each of which waits for the one before it in its chain.
 
-
-def arithmetic(name: str, chains: int) -> TimedKernel:
-    """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
-    instruction, kind, _ = _OPERATIONS[name]
-    first = 10
-    begin = ["mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;",
-             "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201;"]  # fmt: skip
-    end = []
-    for chain in range(chains):
-        register = first + chain
-        begin.append({
-            "f": f"cvt.rn.f32.u32 %f{register}, %r1;", "r": f"add.u32 %r{register}, %r1, {chain};",
-            "d": f"cvt.rn.f64.u32 %d{register}, %r1;",
-        }[kind])  # fmt: skip
-        end.append({
-            "f": f"st.global.f32 [%rd2+{4 * chain}], %f{register};",
-            "r": f"st.global.u32 [%rd2+{4 * chain}], %r{register};",
-            "d": f"st.global.f64 [%rd2+{8 * chain}], %d{register};",
-        }[kind])  # fmt: skip
+    Args:
+        instructions: on the register `{i}` of a chain: these one after another.
+        begin: sets the register of the chain of that number, `{chain}`.
+        end: stores the register at `{word}` or `{double}` bytes, by its size.
+        chains: 1 for its latency, 8 for its rate.
+        before: sets the registers of all chains.
+        turns: how often 128 of them are done.
+    """
+    rows = [{"i": 10 + chain, "chain": chain, "word": 4 * chain, "double": 8 * chain} for chain in range(chains)]
     each = 128 // chains
-    lines = []
-    for turn in range(each):
-        for chain in range(chains):
-            text = instruction.format(i=first + chain)
-            # A maximum of the same value twice is one maximum.
-            lines.append(text.replace("max", "min").replace("%r200", "%r201") if name == "alu" and turn % 2 else text)
-    body = looped("\n".join(lines))
-    return TimedKernel(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
+    lines = [instructions[turn % len(instructions)].format(**row) for turn in range(each) for row in rows]
+    sets, stores = ("\n".join(text.format(**row) for row in rows) for text in (begin, end))
+    body = looped("\n".join(lines), turns)
+    return TimedKernel(entry(body, f"{before}\n{sets}", stores), turns * each * chains)
+
+
+def _fused_multiply_adds(chains: int = 8, turns: int = LOOP) -> TimedKernel:
+    """Chains of FMAs of FP32."""
+    before = "mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;"
+    instruction = "fma.rn.f32 %f{i}, %f{i}, %f200, %f201;"
+    return chained(
+        [instruction], "cvt.rn.f32.u32 %f{i}, %r1;", "st.global.f32 [%rd2+{word}], %f{i};", chains, before, turns
+    )
 
 
 def _chase(cache: str, steps: int = 512) -> TimedKernel:
@@ -222,36 +208,13 @@ def nothing() -> TimedKernel:
 
 
 class Microbenchmarks:
-    """Runs kernels, and gathers named constants with their spread over repeats."""
+    """Runs kernels on memory of their own."""
 
     def __init__(self) -> None:
         self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
         self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
         self.data = torch.zeros(_DATA_BYTES // 8, device="cuda", dtype=torch.int64)
         self.units = torch.cuda.get_device_properties(0).multi_processor_count
-        self.constants: dict[str, dict[str, Any]] = {}
-        self.clock_hz = 0.0
-
-    def record(self, name: str, values: list[float], unit: str, how: str) -> float:
-        """Store the median of some values with their extremes."""
-        row = {
-            "median": _rounded(statistics.median(values)),
-            "min": _rounded(min(values)),
-            "max": _rounded(max(values)),
-        }
-        self.constants[name] = row | {"unit": unit, "how": how}
-        return row["median"]
-
-    def clocks(self, timed: TimedKernel, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
-        """Clocks of the slowest CTA, of each repeat after one for warming."""
-        program = LoadedKernel.load(assemble(timed.text), timed.shared_bytes)
-        values = []
-        for repeat in range(REPEATS + 1):
-            program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
-            taken = float(self.out[:ctas].max().item())
-            if repeat:
-                values.append(taken)
-        return values
 
     def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
         """Seconds between two events around a launch, of each repeat after two for warming."""
@@ -268,15 +231,9 @@ class Microbenchmarks:
         return values
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.5g}")
-
-
-def clock_rate(bench: Microbenchmarks) -> None:
-    """The clock under an arithmetic load, by a long kernel's own clocks over its time."""
-    timed = arithmetic("fma", 8)
-    long = TimedKernel(timed.text.replace(f"mov.u32 %r9, {_LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
-    program = LoadedKernel.load(assemble(long.text))
+def clock_rate(bench: Microbenchmarks) -> list[float]:
+    """Cycles in a second under an arithmetic load, by a long kernel's own clocks over its time."""
+    program = LoadedKernel.load(assemble(_fused_multiply_adds(turns=40_000).text))
     values = []
     for _ in range(REPEATS):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -285,10 +242,10 @@ def clock_rate(bench: Microbenchmarks) -> None:
         end.record()
         torch.cuda.synchronize()
         values.append(float(bench.out[0].item()) / (begin.elapsed_time(end) * 1e-3))
-    bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", "a kernel of FMAs on all multiprocessors")
+    return values
 
 
-def launch_seconds(bench: Microbenchmarks) -> float:
+def launch_seconds(bench: Microbenchmarks) -> list[float]:
     """Seconds between two events around a kernel that does nothing, after 256 MB were set to zero."""
     fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
     program = LoadedKernel.load(assemble(nothing().text))
@@ -301,13 +258,14 @@ def launch_seconds(bench: Microbenchmarks) -> float:
         end.record()
         torch.cuda.synchronize()
         values.append(begin.elapsed_time(end) * 1e-3)
-    return bench.record(
-        "launch_s", values, "seconds", "an empty kernel between two events after 256 MB were set to zero"
-    )
+    return values
 
 
-def latency(bench: Microbenchmarks, name: str, cache: str, span: int, stride: int, warm: bool) -> float:
-    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`."""
+def latency(bench: Microbenchmarks, cache: str, span: int, stride: int, *, warm: bool) -> list[float]:
+    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`.
+
+    `warm`: whether what the loads read stays in L2 between two launches.
+    """
     places = torch.randperm(span // stride, device="cuda") * stride
     bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
     # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.
@@ -320,8 +278,7 @@ def latency(bench: Microbenchmarks, name: str, cache: str, span: int, stride: in
         program.launch(1, 1, (bench.out, bench.data, bench.sink))
         if repeat:
             values.append(float(bench.out[0].item()) / timed.operations)
-    how = f"one thread, {timed.operations} dependent loads {stride} bytes apart within {span}"
-    return bench.record(name, values, "cycles", how if warm else f"{how}, L2 flushed")
+    return values
 
 
 _ON_H100 = {
@@ -338,17 +295,19 @@ _ON_H100 = {
 def constants() -> dict[str, Any]:
     """The GPU's name and the constants of the clock that its kernels tell; raises RuntimeError."""
     bench = Microbenchmarks()
-    clock_rate(bench)
-    measured = {"clock_hz": bench.clock_hz, "launch_s": launch_seconds(bench)}
-    measured["l2_latency"] = latency(bench, "l2_latency", ".cg", 2 << 20, 4096, True)
-    measured["dram_latency"] = latency(bench, "dram_latency", ".cg", 4 << 30, 8 << 20, False)
+    measured = {
+        "clock_hz": median(clock_rate(bench)),
+        "launch_s": median(launch_seconds(bench)),
+        "l2_latency": median(latency(bench, ".cg", 2 << 20, 4096, warm=True)),
+        "dram_latency": median(latency(bench, ".cg", 4 << 30, 8 << 20, warm=False)),
+    }
     bench.data[: (64 << 20) // 8].zero_()
     total = 1 << 30
     taken = bench.seconds(stream(4, 4), 8 * bench.units, 256, total >> 16)
-    measured["dram_bytes_per_s"] = total / statistics.median(taken)
+    measured["dram_bytes_per_s"] = total / median(taken)
     timed = reads_of_one(".cg", 32 << 20, 256)
     moved = timed.operations * 256 * 16 * bench.units
-    measured["l2_bytes_per_s"] = moved / statistics.median(bench.seconds(timed.text, bench.units, 256))
+    measured["l2_bytes_per_s"] = moved / median(bench.seconds(timed.text, bench.units, 256))
     properties = torch.cuda.get_device_properties(0)
     scaled = {name: measured[name] * model / there for name, (model, there) in _ON_H100.items()}
     return {

@@ -103,10 +103,8 @@ class OpenCapture:
                 self.never_launched()
             case events.StageBegun():
                 self.stage, self.running, self.log_from = event.stage, None, event.log
-            case events.ParseBegun():
-                self.stage, self.parsing = event.stage, True
-            case events.ParseEnded():
-                self.stage, self.parsing = "", False
+            case events.Parsing():
+                self.stage, self.parsing = event.stage, bool(event.stage)
             case events.StageFailed():
                 self.failed_stage, self.failed_diagnostics = event.stage, event.diagnostics
             case events.ArtifactMade():
@@ -286,8 +284,6 @@ class Assembly:
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
-        self.started: list[tuple[int, str]] = []
-        """Other Python processes that the script started: their numbers and commands."""
         self.real = False
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
@@ -359,8 +355,6 @@ class Assembly:
                 self._sources[event.path] = event.data
             case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
-            case events.OtherProcesses():
-                self.started += event.started
             case events.Refused():
                 self.refusal = event
             case events.Done():

@@ -122,14 +122,6 @@ class ScriptEnd(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherProcesses(RecordingEvent):
-    """The script started other Python processes."""
-
-    started: tuple[tuple[int, str], ...]
-    """(number of the process, its command)."""
-
-
-@dataclass(frozen=True, slots=True)
 class Joined(RecordingEvent):
     """A process of the program, other than the one that the recording started, reports what it compiles from now on."""
 
@@ -243,15 +235,11 @@ class StageBegun(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ParseBegun(CompileEvent):
+class Parsing(CompileEvent):
     """The text that the compile starts from is being parsed."""
 
     stage: str
-
-
-@dataclass(frozen=True, slots=True)
-class ParseEnded(CompileEvent):
-    """It was parsed."""
+    """The stage of the text; empty once it was parsed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import TRITON, Child, MessageStream, child_process
 from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
-from irscope.record.process.own_folder import address_in, announced
+from irscope.record.process.own_folder import address_in
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -140,14 +140,12 @@ class Gathering:
 
     def __init__(
         self,
-        folder: Path,
         listener: socket.socket,
         first: int,
         feed_first: EventSink,
         completion: Callable[[str], Completion],
     ) -> None:
         """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
-        self._folder = folder
         self._listener = listener
         self._first = first
         self._feeds: dict[int, EventSink] = {first: feed_first}
@@ -156,7 +154,6 @@ class Gathering:
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
-        self._families: list[set[int]] = []
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
 
@@ -185,24 +182,9 @@ class Gathering:
                 if member.completion is not None and not self.are_killed:
                     member.completion.assembly.fail_open("abort", "its process ended in the compile.", b"")
 
-    def unheard(self, started: list[tuple[int, str]]) -> list[str]:
-        """The commands of those Python processes, of (number or 0, command), that did not take part."""
-        known = {pid for pid, _ in started}
-        heard = set[int]().union(*self._families)
-        # os.system does not tell the number of what it starts.
-        others = sum(1 for family in self._families if not family & known)
-        unheard: list[str] = []
-        for pid, command in started:
-            if pid == 0 and others:
-                others -= 1
-            elif pid not in heard:
-                unheard.append(command)
-        return unheard
-
     def close(self) -> None:
         """Take the rest, and disconnect."""
         self.read()
-        self._families = announced(self._folder)
         for member in self._members:
             member.stream.close()
         self._members.clear()
@@ -238,7 +220,7 @@ def gathering(
         listener.bind(address)
         listener.listen(_MOST_CONNECTING)
         listener.setblocking(False)
-        made = Gathering(folder, listener, first, feed_first, completion)
+        made = Gathering(listener, first, feed_first, completion)
         try:
             yield made
         finally:

@@ -15,12 +15,11 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from irscope.errors import MissingTool
-from irscope.tools import process_status
 
 _PREFIX = "irscope-recording-"
 FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
@@ -126,7 +125,7 @@ PROGRAM_VARIABLE = "IRSCOPE_PROGRAM"
 DRY_VARIABLE = "IRSCOPE_DRY"
 """That with the working folder which they must leave as it is."""
 
-_SOCKET, _PROCESSES = "socket", "processes"
+_SOCKET = "socket"
 
 
 def is_gathering(folder: Path) -> bool:
@@ -150,29 +149,3 @@ def address_in(folder: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
     finally:
         os.close(descriptor)
-
-
-def announce(folder: Path) -> None:
-    """Say that this process has found the recording of a folder, and which are its ancestors."""
-    place = folder / _PROCESSES
-    with suppress(OSError):
-        place.mkdir(exist_ok=True)
-        (place / str(os.getpid())).write_text(" ".join(map(str, (os.getpid(), *_ancestors()))))
-
-
-def announced(folder: Path) -> list[set[int]]:
-    """Of each process that has found the recording of a folder: its number, and those of its ancestors."""
-    with suppress(OSError):
-        return [set(map(int, path.read_text().split())) for path in (folder / _PROCESSES).iterdir()]
-    return []
-
-
-def _ancestors() -> Iterator[int]:
-    """The numbers of the parent of this process, of the parent of that, and so on, as far as /proc tells."""
-    pid = os.getppid()
-    while pid > 1:
-        yield pid
-        try:
-            pid = int(process_status(pid)[1])
-        except (OSError, ValueError, IndexError):
-            return

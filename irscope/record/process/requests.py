@@ -48,9 +48,8 @@ def _refuse_unknown_kernel(path: Path, kernel: str) -> None:
                 functions[node.name] = functions.get(node.name, False) or any(map(_is_jit, node.decorator_list))
             elif _name_of(node) in _DYNAMIC and not _is_main_test(node, tree):
                 return
-        for modules in _imports(tree):
-            found = [one for name in modules for one in _files_of(name, path.parent)]
-            if not found and modules[0].partition(".")[0] not in _WITHOUT_KERNELS:
+        for module, found in imports_beside(tree, file, path.resolve().parent):
+            if not found and module.partition(".")[0] not in _WITHOUT_KERNELS:
                 return
             waiting += found
         if len(seen) > _MOST_FILES:
@@ -79,24 +78,26 @@ def _is_jit(decorator: ast.expr) -> bool:
     return text.partition("(")[0].rpartition(".")[2] in ("jit", "autotune", "heuristics")
 
 
-def _imports(tree: ast.Module) -> Iterator[list[str]]:
-    """The module of each import, and those that it may mean besides: `a.b` and `a.b.c` of `from a.b import c`."""
+def imports_beside(tree: ast.Module, file: Path, root: Path) -> Iterator[tuple[str, list[Path]]]:
+    """The module of each import of a program's file, and the files beside the program, in `root`, that it may mean."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ([alias.name] for alias in node.names)
+            yield from ((alias.name, list(_module_files(root, alias.name))) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            yield [base, *(f"{base}{'' if base.endswith('.') else '.'}{alias.name}" for alias in node.names)]
+            base = root if not node.level else file.parents[min(node.level, len(file.parents)) - 1]
+            module = node.module or ""
+            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            yield module, [path for name in names for path in _module_files(base, name)]
 
 
-def _files_of(module: str, folder: Path) -> Iterator[Path]:
-    """The files beside the program that a module may be."""
-    if module.startswith("."):
-        folder = folder.joinpath(*[".."] * (len(module) - len(module.lstrip(".")) - 1))
-    place = folder.joinpath(*module.lstrip(".").split("."))
-    for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if path.is_file():
-            yield path
+def _module_files(root: Path, name: str) -> Iterator[Path]:
+    """The files of a module and of the packages around it, those that are there."""
+    folder = root
+    for part in filter(None, name.split(".")):
+        for file in (folder / f"{part}.py", folder / part / "__init__.py"):
+            if file.is_file():
+                yield file
+        folder /= part
 
 
 _COMPUTED_BYTES = 4 << 20

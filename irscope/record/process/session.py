@@ -142,7 +142,6 @@ def _record_one(
             check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
             output += workers.output
         _end_others(others, ending, request.timeout_s)
-        assembly.notes += _notes_of_others(others, assembly)
         completions = followed.completions
         finished = [completion.finish() for completion in completions]
     stopped_by = noted.number
@@ -179,21 +178,6 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
             assembly.fail_open(
                 "interrupt", "the script had ended, and irscope ended this other process in its compile.", b""
             )
-
-
-def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
-    """What is said of the Python processes that did not take part."""
-    started = [*assembly.started, *(row for completion in others.completions for row in completion.assembly.started)]
-    commands = others.unheard(started)
-    if not commands:
-        return []
-    count = len(commands)
-    who = "1 other Python process" if count == 1 else f"{count} other Python processes"
-    return [
-        f"The script started {who} ({'; '.join(list(dict.fromkeys(commands))[:3])}): what they launched was not "
-        "recorded, since a Python that is started with -I, -E or -S, or without the PYTHONPATH of its parent, takes no "
-        "part."
-    ]
 
 
 def _complete_failures(request: RecordRequest, completion: Completion, captures: StoredCaptures) -> int:

@@ -2,21 +2,14 @@
 
 A process that is started finds the recording by an environment variable (`hook/sitecustomize.py`), says that it is
 there, and records from its first import of Triton or torch on. A forked one has all of that, and needs a connection of
-its own. Each compiles with a cache of its own: what another has compiled would be found without its passes. Of another
-Python process its command is noted, so that a recording can say which of them it does not hold.
+its own. Each compiles with a cache of its own: what another has compiled would be found without its passes.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import multiprocessing.forkserver
-import multiprocessing.popen_forkserver
-import multiprocessing.popen_spawn_posix
 import os
-import re
-import shutil
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -33,7 +26,7 @@ from irscope.record.process.messages import Channel
 from irscope.record.process.own_folder import PROGRAM_VARIABLE, connected, is_gathering
 from irscope.record.programs.recording import SourceFiles, recorded_launches, recording
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.patches import Patches, replaced_item
+from irscope.record.triton.patches import replaced, replaced_item
 
 _HOOK = Path(__file__).parent / "hook"
 _LONGEST_COMMAND = 120
@@ -54,7 +47,7 @@ def recorded_processes(watch: Watch, begun: events.Begun, folder: Path) -> Itera
             for name, value in program_environment(folder).items():
                 stack.enter_context(replaced_item(os.environ, name, value))
             after_fork = _Fork(watch, begun, folder).join
-        stack.enter_context(_watched_children(watch, after_fork))
+        stack.enter_context(_forks_joined(watch, after_fork))
         yield
 
 
@@ -151,25 +144,16 @@ def _command() -> str:
     return text if len(text) <= _LONGEST_COMMAND else text[:_LONGEST_COMMAND] + "…"
 
 
-# `/usr/bin/env python3.12`, `cd x && python -m y`
-_PYTHON = re.compile(r"(?:^|[\s/;&|(])(?:python|pypy)[\d.]*(?=\s|$)")
-_RUNNERS = frozenset(
-    {"env", "sh", "bash", "dash", "zsh", "nice", "nohup", "setsid", "timeout", "taskset", "numactl", "time"}
-)
-_OWN = "irscope.record"
-
-
 @contextmanager
-def _watched_children(watch: Watch, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
-    """Report at the end of the block which Python processes were started; a forked one that gets there is ended.
+def _forks_joined(watch: Watch, after_fork: Callable[[], None] | None) -> Iterator[None]:
+    """Call `after_fork` in each forked process, which reports nothing otherwise.
 
-    `after_fork`: called in each forked process, which reports nothing otherwise.
+    A forked process that gets to the end of the block ends there.
     """
     parent = os.getpid()
-    started: list[tuple[int, str]] = []
-    fork, system, init = os.fork, os.system, subprocess.Popen.__init__
+    fork = os.fork
 
-    def fork_noted() -> int:
+    def fork_joined() -> int:
         pid = fork()
         own = sys._getframe(1).f_globals.get("__name__", "").startswith("irscope.")
         if pid == 0 and not own:
@@ -179,81 +163,15 @@ def _watched_children(watch: Watch, after_fork: Callable[[], None] | None = None
                 after_fork()
         return pid
 
-    def system_noted(command: Any) -> int:
-        _note(command, 0, started)
-        return system(command)
-
-    def init_noted(popen: Any, args: Any, *more: Any, **options: Any) -> None:
-        init(popen, args, *more, **options)
-        _note(args, popen.pid, started)
-
-    with Patches() as patches:
-        patches.set(os, "fork", fork_noted)
-        patches.set(os, "system", system_noted)
-        patches.set(subprocess.Popen, "__init__", init_noted)
-        kinds: tuple[Any, ...] = (multiprocessing.popen_spawn_posix.Popen, multiprocessing.popen_forkserver.Popen)
-        for kind in kinds:
-            patches.set(kind, "_launch", _launch_noted(kind._launch, started))
+    with replaced(os, "fork", fork_joined):
         try:
             yield
         except BaseException as error:
             if os.getpid() != parent:
                 _end(error)
             raise
-        finally:
-            if os.getpid() != parent:
-                _end(None)
-            if started:
-                watch.sink(events.OtherProcesses(tuple(started)))
-
-
-def _launch_noted(launch: Any, started: list[tuple[int, str]]) -> Any:
-    def launch_noted(popen: Any, process: Any) -> Any:
-        result = launch(popen, process)
-        # What is started is the server, which forks the rest.
-        server = getattr(multiprocessing.forkserver, "_forkserver", None)
-        pid = getattr(server, "_forkserver_pid", None) if popen.method == "forkserver" else popen.pid
-        started.append((pid or 0, f"multiprocessing ({popen.method})"))
-        return result
-
-    return launch_noted
-
-
-def _note(command: Any, pid: int, started: list[tuple[int, str]]) -> None:
-    """Remember a command that runs Python, other than irscope's own."""
-    words = [command] if isinstance(command, str | bytes | os.PathLike) else list(command)
-    text = " ".join(os.fsdecode(word) for word in words)
-    if not words or _OWN in text or _is_called_by_triton():
-        return
-    # Of a list only the program counts, and of what runs another program all of it: a compiler's library may lie in
-    # .../lib/python3.12.
-    program = os.fsdecode(words[0])
-    runs_another = len(words) == 1 or os.path.basename(program) in _RUNNERS
-    if _PYTHON.search(text if runs_another else program) or _is_python_script(program):
-        started.append((pid, text if len(text) <= 200 else text[:200] + "…"))
-
-
-def _is_called_by_triton() -> bool:
-    """Whether Triton itself starts it: it builds its launchers with the C compiler, and asks tools their version."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] == "triton":
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _is_python_script(program: str) -> bool:
-    """Whether a program is this interpreter, or a script that begins with `#!` and a Python."""
-    path = shutil.which(program.split()[0]) if program.split() else None
-    if path is None:
-        return False
-    if os.path.realpath(path) == os.path.realpath(sys.executable):
-        return True
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        line = file.readline(200)
-        return line.startswith(b"#!") and b"python" in line
-    return False
+        if os.getpid() != parent:
+            _end(None)
 
 
 def _end(error: BaseException | None) -> None:

@@ -1,13 +1,16 @@
 """Adds to a capture what it lacks: SASS, layouts, operations of instructions, the compiler's log, the IR of every pass.
 
-What is found out of a capture of the store is stored with it. `tell` is given each note; by default it is a warning.
+What is found out of a capture of the store is stored with it. A note on that is a warning, and recordings run unseen;
+`surrounded` lets a command line print the one, and show the other.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,8 +22,8 @@ from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
+    from irscope.record.process.session import Recording
 
-Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()
 _FOUND_LATER = ("snapshots", "layouts", "operations", "log", "times")
 """Fields that a capture may lack, and get when something needs them."""
@@ -28,19 +31,52 @@ Run = Callable[["RecordRequest"], Capture]
 """Compiles one request."""
 
 
-def warned(text: str) -> None:
+def _warned(text: str) -> None:
     """Give a note to who called the function that has it."""
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=4)
+
+
+def _recorded_unseen(request: RecordRequest) -> Recording:
+    """What a recording process of its own gives."""
+    from irscope.record.process.session import record_request
+
+    return record_request(request)
+
+
+_surroundings: ContextVar[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = ContextVar(
+    "_surroundings", default=(_warned, _recorded_unseen)
+)
+"""What takes notes, and what runs recordings."""
+
+
+@contextmanager
+def surrounded(
+    tell: Callable[[str], None], record: Callable[[RecordRequest], Recording] = _recorded_unseen
+) -> Iterator[None]:
+    """Give each note of the block to `tell`, and let `record` run its recordings."""
+    token = _surroundings.set((tell, record))
+    try:
+        yield
+    finally:
+        _surroundings.reset(token)
+
+
+def tell(text: str) -> None:
+    """Give a note to the user."""
+    _surroundings.get()[0](text)
+
+
+def recorded(request: RecordRequest) -> Recording:
+    """What a recording process of its own gives, which is shown as the surroundings do."""
+    return _surroundings.get()[1](request)
 
 
 def compiled(request: RecordRequest) -> Capture:
     """The capture of a request for one compile, in a process of its own."""
-    from irscope.record.process.session import compiled as compiled_apart
-
-    return compiled_apart(request)
+    return recorded(request).captures[0]
 
 
-def with_sass(capture: Capture, file: CaptureFile | None = None, *, tell: Tell = warned) -> Capture:
+def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
 
     `file`: the file that it was read from, in the store or a collection's folder, which is written again.
@@ -55,7 +91,7 @@ def with_sass(capture: Capture, file: CaptureFile | None = None, *, tell: Tell =
         return capture
     # Read often, made once.
     if file is None or not file.save(full):
-        update_stored(capture, full, tell)
+        update_stored(capture, full)
     return full
 
 
@@ -69,7 +105,7 @@ def with_layouts(capture: Capture) -> Capture:
     return capture.with_(layouts=layouts_of_text(capture.text("ttgir"), capture.target))
 
 
-def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled) -> Capture:
     """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
 
     `run` does the compile. Without `sass` it stops at PTX, and the operations of SASS may be missing. Only where the
@@ -92,11 +128,11 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled,
         return capture
     for reason in dict.fromkeys(row.reason for row in rows if row.reason):
         tell(f"Which operation each instruction is from is not known: {reason}.")
-    update_stored(capture, full, tell)
+    update_stored(capture, full)
     return full
 
 
-def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
     """A capture with the compiler's log; it is compiled again for that once, by `run`, and this is kept.
 
     Raises RecordingError where it cannot be compiled again here.
@@ -105,42 +141,42 @@ def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> C
         return capture
     from irscope.record.compile.second import find_log
 
-    tell_origin(capture, tell)
+    tell_origin(capture)
     log = find_log(capture, run)
     if log.differing:
         tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(log.differing)}.")
     full = replace(capture, log=log)
-    update_stored(capture, full, tell)
+    update_stored(capture, full)
     return full
 
 
-def with_times(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_times(capture: Capture) -> Capture:
     """A capture with the times of another compile of its own source, which are kept; without its front end.
 
-    Raises RecordingError where it cannot be compiled again here, and what `run` raises.
+    Raises RecordingError where it cannot be compiled again here.
     """
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import request_from_capture
 
-    tell_origin(capture, tell)
+    tell_origin(capture)
     asked = RecordingOptions(plan=capture.plan, snapshots="none", disassemble=False, layouts=False, times=True)
-    times = run(request_from_capture(capture, asked)).times
+    times = compiled(request_from_capture(capture, asked)).times
     if times is not None:
         note = f"Compiled again from the capture's {capture.begun_from}: the front end is not among the parts."
         times = replace(times, notes=(note, *times.notes))
     full = replace(capture, times=times)
-    update_stored(capture, full, tell)
+    update_stored(capture, full)
     return full
 
 
-def with_all_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_all_texts(capture: Capture) -> Capture:
     """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
     from irscope.record.process.requests import request_from_capture
 
     tell("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
-    tell_origin(capture, tell)
+    tell_origin(capture)
     try:
-        again = run(request_from_capture(capture, plan=capture.plan, snapshots="all"))
+        again = compiled(request_from_capture(capture, plan=capture.plan, snapshots="all"))
     except IrscopeError as error:
         raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
     versions = again.environment.triton_version, capture.environment.triton_version
@@ -149,7 +185,7 @@ def with_all_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned
     return again
 
 
-def with_llvm_passes(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+def with_llvm_passes(capture: Capture) -> Capture:
     """The capture with the IR after each of LLVM's own passes, of another compile of its source; not stored.
 
     Raises StageNotFound where it cannot be compiled here, or its code came out otherwise.
@@ -159,9 +195,9 @@ def with_llvm_passes(capture: Capture, *, run: Run = compiled, tell: Tell = warn
     if any(one.text is not None for one in capture.passes("llvm")):
         return capture
     tell("The recording left the IR of LLVM's passes out (--llvm keeps it); compiling it again from its source.")
-    tell_origin(capture, tell)
+    tell_origin(capture)
     try:
-        again = run(request_from_capture(capture, plan=capture.plan, snapshots="none", llvm_passes=True))
+        again = compiled(request_from_capture(capture, plan=capture.plan, snapshots="none", llvm_passes=True))
     except IrscopeError as error:
         raise StageNotFound(f"LLVM's passes cannot be listed, as it cannot be compiled here: {error}") from error
     last = next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), "")
@@ -170,34 +206,33 @@ def with_llvm_passes(capture: Capture, *, run: Run = compiled, tell: Tell = warn
     return replace(capture, snapshots=(*capture.passes(), *again.passes("llvm")))
 
 
-def tell_origin(capture: Capture, tell: Tell = warned) -> None:
+def tell_origin(capture: Capture) -> None:
     """Warn, once per process, before compiling a capture again that was not recorded here."""
     if not capture.environment.is_trusted:
-        _tell_foreign(capture.name, capture.id[:8], tell)
+        _tell_foreign(capture.name, capture.id[:8])
 
 
 @cache
-def _tell_foreign(name: str, id_: str, tell: Tell) -> None:
+def _tell_foreign(name: str, id_: str) -> None:
     tell(
         f"{name} ({id_}) was not recorded here, nor derived from one that was: compiling it again runs Triton, LLVM "
         "and the assembler on text that somebody else may have written (docs/security.md)."
     )
 
 
-def update_stored(before: Capture, full: Capture, tell: Tell = warned) -> None:
-    """Write a capture of the store again, of which more is known; if that fails, `tell` is told.
+def update_stored(before: Capture, full: Capture) -> None:
+    """Write a capture of the store again, of which more is known; a note says if that fails.
 
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
 
     Args:
         full: the same, with what was found out of it here.
-        tell: is given why it could not be written.
     """
     try:
         if _is_stored(before):
             CaptureStore().update(full)
     except OSError as error:
-        tell_not_kept(error, tell)
+        tell_not_kept(error)
     except CaptureFormatError as error:
         tell(f"What was found out of {before.name} ({before.target}) is not kept: {error}")
 
@@ -218,7 +253,7 @@ def _is_stored(capture: Capture) -> bool:
     )
 
 
-def tell_not_kept(error: OSError, tell: Tell = warned, *, what: str = "The recording") -> None:
+def tell_not_kept(error: OSError, what: str = "The recording") -> None:
     """Tell why something could not be stored, once per process for each cause in a store."""
     cause, file = str(error.strerror or error), error.filename or ""
     if (key := (os.path.dirname(file), cause)) not in _told:

@@ -173,32 +173,11 @@ _equip(PlaceholderFloat, _ARITHMETIC, _ROUNDED)
 PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]
 
 
-@dataclass(slots=True)
-class Allocation:
-    """A range of the virtual device's memory. Its addresses are used once, which a real allocator does not do."""
-
-    memory: Any
-    """The `VirtualMemory`, which counts its allocations."""
-    number: int
-    """Which allocation it is."""
-    freed: int | None = None
-    """How many allocations there were when this one ended."""
-
-    def end(self) -> None:
-        """Note that the tensor is gone: its address could be another's."""
-        self.freed = self.memory.allocations
-        if self.memory.first_freed is None:
-            self.memory.first_freed = self.freed
-
-
 class Address(PlaceholderInt):
     """The address of a tensor.
 
-    Its alignment, and whether it is the address of another tensor that exists, are those of a real one. Whether memory
-    that was freed is used again is the allocator's choice: a comparison with such an address is a question.
+    Its alignment, and whether it is the address of another tensor, are those of a real one.
     """
-
-    allocation: Allocation
 
     def __mod__(self, other: Any) -> Any:
         return plain(self) % other if _is_alignment(other) else super().__mod__(other)
@@ -208,12 +187,7 @@ class Address(PlaceholderInt):
         return plain(self) & other if is_mask else super().__and__(other)
 
     def __eq__(self, other: object) -> bool:
-        is_same = plain(self) == plain(other)
-        if not is_same and isinstance(other, Address):
-            first, second = sorted((self.allocation, other.allocation), key=lambda allocation: allocation.number)
-            if first.freed is not None and first.freed < second.number:
-                _ask(self.reads | other.reads)
-        return is_same
+        return plain(self) == plain(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -221,12 +195,7 @@ class Address(PlaceholderInt):
     def __bool__(self) -> bool:
         return plain(self) != 0
 
-    def __hash__(self) -> int:
-        # A set or a dictionary compares only what has equal hashes.
-        freed = self.allocation.memory.first_freed
-        if freed is not None and freed < self.allocation.number:
-            _ask(self.reads)
-        return int.__hash__(self)
+    __hash__ = int.__hash__
 
 
 _ALIGNMENT = 512
@@ -237,8 +206,7 @@ def _is_alignment(value: Any) -> bool:
     return isinstance(value, int) and value > 0 and _ALIGNMENT % value == 0
 
 
-def address(value: int, reads: Reads, allocation: Allocation) -> Address:
+def address(value: int, reads: Reads) -> Address:
     number = Address(value)
     number.reads = reads
-    number.allocation = allocation
     return number

@@ -13,7 +13,6 @@ from typing import Any
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
 from irscope.record.virtual.numbers import (
-    Allocation,
     Read,
     Reads,
     address,
@@ -75,10 +74,10 @@ class Following:
         place = place_of_reader()
         return frozenset({self._note(place.name, value, place, False)})
 
-    def address(self, value: int, allocation: Allocation) -> Any:
+    def address(self, value: int) -> Any:
         place = place_of_reader()
         read = Read(place.name, str(value), place.file, place.line, place.text)
-        return address(value, frozenset({read}), allocation)
+        return address(value, frozenset({read}))
 
     def question(self, default: bool, *, shown: str = "") -> bool:
         """The outcome of a test of data that has not been computed: `default`, or that of `--assume`.
@@ -282,7 +281,7 @@ class _Unfollowed(Following):
     def read_of(self, value: Any) -> Reads:
         return frozenset()
 
-    def address(self, value: int, allocation: Allocation) -> Any:
+    def address(self, value: int) -> Any:
         return value
 
     def decide(self, kind: DecisionKind, reads: Reads) -> None:
@@ -360,18 +359,6 @@ class PlaceholderText(str):
 
     __slots__ = ()
     __hash__ = str.__hash__
-    source = "the text of a tensor"
-    shown = ""
-    """As of `Following.read`."""
-    made = 0
-    """How many there were so far, of all classes: what a program joins from one made meanwhile is one too."""
-    latest: type[PlaceholderText]
-
-    def __new__(cls, text: str) -> PlaceholderText:
-        """`text` as one of its values."""
-        PlaceholderText.made += 1
-        PlaceholderText.latest = cls
-        return super().__new__(cls, text)
 
     def __reduce__(self) -> Any:
         return str, (str.__str__(self),)
@@ -384,11 +371,11 @@ class PlaceholderText(str):
         if not isinstance(other, str):
             return NotImplemented
         text = str.__add__(other, self)
-        return type(self)(text) if is_called_by_program() else text
+        return PlaceholderText(text) if is_called_by_program() else text
 
     def number(self, kind: Callable[[Any], Any]) -> Any:
         """`len`, `int` or `float` of the text."""
-        return current_following().read(kind(str.__str__(self)), shown=self.shown)
+        return current_following().read(kind(str.__str__(self)))
 
 
 def _followed_text(name: str) -> Any:
@@ -400,10 +387,10 @@ def _followed_text(name: str) -> Any:
         if result is NotImplemented or not is_called_by_program():
             return result
         if name in _SAME:
-            return type(self)(result)
+            return PlaceholderText(result)
         if isinstance(result, bool):
-            return current_following().question(result, shown=self.shown)
-        current_following().convert(self.source)
+            return current_following().question(result)
+        current_following().convert("the text of a tensor")
         return result
 
     return method

@@ -7,7 +7,6 @@ the program as they are compiled, each at the place of the original:
     int(x)             → __irscope__.convert(int, x)
     range(n)           → __irscope__.loop(range, n)
     datetime.now()     → __irscope__.date(datetime.now)
-    f"{x}"             → __irscope__.text(__irscope__.texts(), f"{x}")
     assert test        → assert __irscope__.settle(True, __irscope__.mark(), test)
     if test: raise …   → if __irscope__.settle(False, __irscope__.mark(), test): raise …
     while test: …      → while __irscope__.bound(False, __irscope__.mark(), test): …
@@ -88,8 +87,6 @@ def _is_future(node: ast.stmt) -> bool:
 class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("format", "join") and _is_text(node.func.value):
-            return _text(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _DATES:
             node.args.insert(0, node.func)
             node.func = _call("date", [], node.func).func
@@ -100,21 +97,6 @@ class _Rewriter(ast.NodeTransformer):
             return _call("convert", [node.func, *node.args], node)
         if node.func.id == "range" and node.args:
             return _call("loop", [node.func, *node.args], node)
-        return node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        return _text(node) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        self.generic_visit(node)
-        return _text(node)
-
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node.value = self.visit(node.value)
-        # f"{x:{width}}": the specification is no text of the program's.
-        for part in node.format_spec.values if isinstance(node.format_spec, ast.JoinedStr) else ():
-            self.visit(part)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -139,14 +121,6 @@ class _Rewriter(ast.NodeTransformer):
 
 
 _DATES = ("now", "utcnow", "today", "fromtimestamp", "utcfromtimestamp")
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _text(node: ast.expr) -> ast.Call:
-    return _call("text", [_call("texts", [], node), node], node)
 
 
 def _ends(body: list[ast.stmt]) -> bool:
@@ -201,14 +175,6 @@ class Calls:
     def date(self, function: Any, /, *args: Any, **options: Any) -> Any:
         """`function(*args, **options)`, where `function` has the name of one that makes a date of the clock."""
         return read_date(function, args, options)
-
-    def texts(self) -> int:
-        return PlaceholderText.made
-
-    def text(self, before: int, value: Any) -> Any:
-        """A text that was joined since `before`: a placeholder, if a part of it is."""
-        is_placeholder = PlaceholderText.made > before and type(value) is str
-        return PlaceholderText.latest(value) if is_placeholder else value
 
     def loop(self, kind: Any, *bounds: Any) -> Any:
         if kind is range and (reads := reads_of(bounds)):

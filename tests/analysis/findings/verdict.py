@@ -15,6 +15,7 @@ from irscope.analysis.findings.tries import Budget
 from irscope.api.explain import Explainer
 from irscope.model.capture import Capture
 from irscope.record.variants.compiles import Compiles
+from irscope.record.variants.completing import surrounded
 from tests.analysis.findings.cases import (
     DISASSEMBLED,
     LOGGED,
@@ -86,7 +87,8 @@ def _found(
     studied = Studied(compiled(variant, target, False, disassembled, run))
     findings = findings_of(studied)
     if logged:
-        studied, findings = Explainer(tell=_unheard).studied_further(studied.capture, studied, findings, run)
+        with surrounded(_unheard):
+            studied, findings = Explainer().studied_further(studied.capture, studied, findings, run)
     return studied, tuple(findings)
 
 
@@ -98,8 +100,8 @@ def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int,
         held.append(contradictions(studied.capture, findings, captures))
         return tuple(findings)
 
-    with Compiles() as compiles:
-        explainer = Explainer(compiles, Budget.of(most), tell=_unheard)
+    with Compiles() as compiles, surrounded(_unheard):
+        explainer = Explainer(compiles, Budget.of(most))
         first, *_ = explainer.tried(studied, found, compiles, checked)
     return sum(count for count, _ in held), [text for _, texts in held for text in texts], list(first.suggestions)
 

@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.plan import PassPlan, PassRule
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
-from irscope.record.variants.completing import with_llvm_passes, with_times
+from irscope.record.variants.completing import surrounded, with_llvm_passes, with_times
 from irscope.record.variants.pool import VariantPool
 from irscope.render.timing import times_json, times_svg, times_text, times_trace
 from irscope.store.file import load, save
@@ -95,7 +95,8 @@ def test_a_pass_of_llvm_is_left_out_and_all_else_is_the_same(product: Capture, l
 
 def test_texts_of_llvm_passes_come_from_another_compile(product: Capture, listed: Capture) -> None:
     told: list[str] = []
-    full = with_llvm_passes(product, tell=told.append)
+    with surrounded(told.append):
+        full = with_llvm_passes(product)
     assert len(told) == 1
     assert (full.id, full.artifacts) == (product.id, product.artifacts)
     (combined,) = (one for one in full.passes("llvm") if one.label == "llvm:instcombine#1")
@@ -109,7 +110,7 @@ def test_texts_of_llvm_passes_come_from_another_compile(product: Capture, listed
     named = {one.label for one in listed.passes("llvm") if one.argument}
     without_text = named - {one.label for one in full.passes("llvm")}
     assert all("inliner" in label for label in without_text), without_text
-    assert with_llvm_passes(full, tell=told.append) is full
+    assert with_llvm_passes(full) is full
     assert len(told) == 1
 
 
@@ -146,7 +147,8 @@ def test_a_planted_difference_names_the_pass_of_llvm(
     if kernel != "axpy":
         product = recorded(kernel)
         listed = with_names(product)
-    full = with_llvm_passes(product, tell=lambda _: None)
+    with surrounded(lambda _: None):
+        full = with_llvm_passes(product)
     idle = {one.label for one in full.passes("llvm") if one.changed is False}
     may_be_off = [one.label for one in listed.passes("llvm") if one.argument and one.label in idle]
     plan = PassPlan(tuple(PassRule.parse(label) for label in [*may_be_off[::3], planted]))
@@ -157,8 +159,8 @@ def test_a_planted_difference_names_the_pass_of_llvm(
 
         return BisectSearch(check, "the PTX is the same", stages=("llvm",))
 
-    with VariantPool(jobs=1) as pool:
-        bisection = bisected(product, search, pool, stages=("llvm",), plan=plan, tell=lambda _: None)
+    with VariantPool(jobs=1) as pool, surrounded(lambda _: None):
+        bisection = bisected(product, search, pool, stages=("llvm",), plan=plan)
     assert bisection.guilty == (planted,)
     assert bisection.is_steady
     assert len(bisection.passes) > 20

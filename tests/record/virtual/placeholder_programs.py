@@ -622,13 +622,6 @@ k[(max(spans).microseconds % 7 + 1,)](x, 64, B=32)""",
         "if timedelta(seconds=3) > timedelta(seconds=1):\n    k[(4,)](x, 64, B=16)",
     ),
     Program(
-        "the hour",
-        "if datetime.now().hour < 12:\n    k[(4,)](x, 64, B=16)\n"
-        "if time.localtime().tm_hour < 12:\n    k[(8,)](x, 64, B=16)",
-        ("if datetime.now().hour < 12", "if time.localtime().tm_hour < 12"),
-        "print(time.strftime('%H', time.localtime()))\nif datetime(2020, 1, 1).hour < 12:\n    k[(4,)](x, 64, B=16)",
-    ),
-    Program(
         "the clock's parity",
         "if time.time() % 2 < 1:\n    k[(4,)](x, 64, B=16)\nn = int(time.time()) % 7\nk[(n + 1,)](x, 64, B=32)",
         ("if time.time() % 2 < 1", "n: assumed this machine's time", "grid[0]="),
@@ -658,80 +651,6 @@ k[(len(str(x).split(",")),)](x, 64, B=32)""",
         """n = torch.arange(4, device=dev)
 assert "3" in str(n) and len(repr(n)) > 3
 print(f"{x}", x, "values " + str(x), "%s" % x, "{}".format(x))
-k[(4,)](x, 64, B=16)""",
-    ),
-    Program(
-        "a text that a tensor or the clock is a part of",
-        """if len(f"x = {x}") > 40:
-    k[(4,)](x, 64, B=16)
-if "nan" in "%s" % x:
-    k[(5,)](x, 64, B=16)
-if "values {}".format(x).endswith("1])"):
-    k[(6,)](x, 64, B=16)
-now = datetime.now()
-if int(now.strftime("%H")) < 12:
-    k[(7,)](x, 64, B=16)
-if f"at {now}"[3:7] > "2027":
-    k[(8,)](x, 64, B=16)
-if str(time.time()).startswith("1"):
-    k[(9,)](x, 64, B=16)""",
-        (
-            'if len(f"x = {x}")',
-            'if "nan" in "%s" % x',
-            '.format(x).endswith("1])")',
-            'if int(now.strftime("%H"))',
-            'if f"at {now}"[3:7]',
-            "if str(time.time())",
-        ),
-        """import json, logging, os, re, tempfile
-from pathlib import Path
-stamp = time.strftime("%Y-%m-%d %H:%M").replace(":", "-") + f"-{datetime.now():%S}-{time.time():.0f}"
-folder = Path(tempfile.mkdtemp(), f"run-{stamp}")
-folder.mkdir()
-(folder / f"{datetime.now().isoformat()}.log").write_text(json.dumps({"at": stamp, "x": f"{x}", "t": time.time()}))
-assert json.loads(next(folder.iterdir()).read_text())["at"] and os.listdir(folder)
-logging.warning("x %s at %s", x, stamp)
-assert type(pickle.loads(pickle.dumps(stamp))) is str and f"{1:>{2 + 2}}" == "   1" and "%d" % 3 == "3"
-print(f"{x} {x.shape}", "-".join(["a", "b"]), re.sub("a", "b", stamp), time.ctime(), sep="\\n")
-k[(4,)](x, 64, B=16)""",
-    ),
-    Program(
-        "the day",
-        """from datetime import date
-today = date.today()
-if (today - date(2026, 1, 1)).days > 100:
-    k[(4,)](x, 64, B=16)
-if datetime.fromtimestamp(time.time()).hour < 12:
-    k[(5,)](x, 64, B=16)
-if datetime.now().date() > date(2020, 1, 1):
-    k[(6,)](x, 64, B=16)
-k[(1 + int(time.ctime()[-4:]) % 2,)](x, 64, B=16)""",
-        ("if (today - date(2026, 1, 1)).days", "if datetime.fromtimestamp", "if datetime.now().date()", "grid[0]"),
-        """from datetime import date
-today = date.today()
-assert type(pickle.loads(pickle.dumps(today))) is date and isinstance(today, date) and not isinstance(today, datetime)
-print(today, f"{today:%d.%m.}", datetime.fromtimestamp(0).year, date.fromtimestamp(0.5), {today: 1}[today])
-k[(date(2026, 1, 2).day, )](x, 64, B=16)""",
-    ),
-    Program(
-        "an address that was freed",
-        """seen = set()
-a = torch.empty(64, device=dev)
-seen.add(a.data_ptr())
-before = a.data_ptr()
-del a
-b = torch.empty(64, device=dev)
-if b.data_ptr() == before:
-    k[(4,)](x, 64, B=16)
-if b.data_ptr() in seen:
-    k[(8,)](x, 64, B=16)""",
-        ("if b.data_ptr() == before", "if b.data_ptr() in seen"),
-        """a, b = torch.empty(64, device=dev), torch.empty(64, device=dev)
-first, second = a.data_ptr(), b.data_ptr()
-seen = {first, second}
-assert a[:32].data_ptr() == first and a.data_ptr() in seen
-del a, b
-assert first != second and first == first and x.data_ptr() not in (first, second)
 k[(4,)](x, 64, B=16)""",
     ),
     Program(

@@ -37,7 +37,7 @@ class _FirstImport:
 
 
 def _take_part():
-    """Say that this process is there, and record it from its first import of Triton or torch on."""
+    """Record this process from its first import of Triton or torch on."""
     folder = os.environ.get("IRSCOPE_PROGRAM")
     if not folder or sys.version_info < (3, 10) or not os.path.exists(os.path.join(folder, "socket")):
         return
@@ -52,9 +52,8 @@ def _take_part():
             return
         sys.modules["irscope"] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    from irscope.record.process.own_folder import DRY_VARIABLE, announce
+    from irscope.record.process.own_folder import DRY_VARIABLE
 
-    announce(Path(folder))
     if real := os.environ.get(DRY_VARIABLE):
         from irscope.record.programs.running import refuse_writes
 

@@ -384,7 +384,7 @@ class Handlers:
         # Behind the function mode, whose caller the program is.
         if not address or not is_called_by_program(2):
             return address
-        return current_following().address(address, self._memory.allocation(args[0].untyped_storage()))
+        return current_following().address(address)
 
     @_handles(T.cuda)
     def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

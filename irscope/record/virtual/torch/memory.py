@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from irscope.record.virtual.numbers import Allocation, PlaceholderInt, Reads, carry, plain
+from irscope.record.virtual.numbers import PlaceholderInt, Reads, carry, plain
 from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.places import place_of_reader
 
@@ -36,8 +36,6 @@ _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
 
 _ADDRESS = "_irscope_address"
-_ALLOCATION = "_irscope_allocation"
-_BORN = "_irscope_born"
 _COUNTED = "_irscope_counted"
 _DEVICE = "_irscope_device"
 _PINNED = "_irscope_pinned"
@@ -84,10 +82,6 @@ class VirtualMemory:
     def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:
         """`on_note` is called with what the program did that another machine would refuse, or this one does."""
         self._next = _BASE
-        self.allocations = 0
-        """How many there were so far."""
-        self.first_freed: int | None = None
-        """Their number when the first one ended whose address the program had read."""
         self._on_note = on_note
         self._size_bytes = size_bytes
         self.used_bytes = self.most_used_bytes = 0
@@ -106,9 +100,6 @@ class VirtualMemory:
         if tensor.layout is not torch.strided:
             return
         storage = tensor.untyped_storage()
-        if _BORN not in storage.__dict__:
-            self.allocations += 1
-            setattr(storage, _BORN, self.allocations)
         size = storage.nbytes()
         if size < _LARGE_BYTES or _COUNTED in storage.__dict__:
             return
@@ -158,15 +149,6 @@ class VirtualMemory:
             self._next += -(-size // _ALIGNMENT) * _ALIGNMENT
             setattr(storage, _ADDRESS, address)
         return address
-
-    def allocation(self, storage: Any) -> Allocation:
-        """The allocation of a storage whose address the program reads."""
-        allocation = storage.__dict__.get(_ALLOCATION)
-        if allocation is None:
-            allocation = Allocation(self, storage.__dict__.get(_BORN, 0))
-            setattr(storage, _ALLOCATION, allocation)
-            weakref.finalize(storage, allocation.end).atexit = False
-        return allocation
 
     def data_ptr(self, tensor: torch.Tensor) -> int:
         if tensor.numel() == 0:
