@@ -137,7 +137,7 @@ def _timed(before: Capture, after: Capture, meaning: MeaningVerdict, measured: M
     from irscope.api import findings
 
     times: list[Prediction | None] = []
-    untimed = f"{before.target} and {after.target} are two targets" if before.target != after.target else ""
+    untimed = f"{before.target} and {after.target} are different targets" if before.target != after.target else ""
     for one in (before, after):
         try:
             times.append(None if untimed else time(one))

@@ -129,7 +129,7 @@ class Explainer:
             try:
                 log = self._log(studied.capture, needs, run)
             except IrscopeError as error:
-                self.tell(f"The compiler's own log could not be had: {error}")
+                self.tell(f"The compiler's own log could not be obtained: {error}")
                 return studied, findings
             studied = studied.with_log(replace(studied.capture, log=log))
             findings = findings_of(studied)

@@ -194,9 +194,9 @@ def _draw_cards(
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
     if form == "png" and frame is None:
-        raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
+        raise UsageError("a PNG is one frame: give --frame N; a movie is an .svg, a .gif or an .html.")
     if form in ("gif", "html") and frame is not None:
-        raise UsageError("--frame N is a picture that does not move: an .svg or a .png.")
+        raise UsageError("--frame N writes a still picture: an .svg or a .png.")
     if form == "gif" and output is None:
         raise UsageError("a GIF is written to a file: -o movie.gif.")
 

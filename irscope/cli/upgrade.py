@@ -225,7 +225,7 @@ def _recorded_by_both(
     if errors and one_will_do:
         first = str(errors[0]).strip().splitlines()
         name = subject or asked.program
-        say(f"{name} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")
+        say(f"{name} does not run under both, so both compile the IR of one of them: {first[-1] if first else ''}")
         stored += sides[0]
         return [], []
     if errors:

@@ -105,7 +105,7 @@ def _better(
         if counts[0] != counts[1] or (counts[0] > 1 and len({one.name for one in sides[0]}) < counts[0]):
             names = ["; ".join(f"{one.name} ({one.id[:8]})" for one in side) for side in sides]
             raise UsageError(
-                f"--better compares launch with launch: {names[0]} against {names[1]}. Name one on each side."
+                f"--better compares launch with launch: {names[0]} versus {names[1]}. Name one on each side."
             )
         pairs = paired(*sides)
         timer = _timer((subject, other), (sides[0], sides[1]), record_options)

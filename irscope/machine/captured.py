@@ -89,7 +89,7 @@ def captured_inputs(
     names = [one.path for one in record.arguments]
     for name in given:
         if name not in names:
-            raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
+            raise UsageError(f"{capture.name} has no argument {name!r}.{did_you_mean(name, names)}")
     needed = sum(max(one.storage_bytes or 0, prod(one.shape)) for one in record.arguments)
     check_memory(needed, limits)
     random = np.random.default_rng(seed)
@@ -137,7 +137,7 @@ def _dtype(one: Argument) -> np.dtype[Any]:
     if name in _PLAIN:
         return np.dtype(name)
     if not name.startswith(("bfloat", "float")):
-        raise NotRun(f"{one.path} has elements of {one.dtype}, a type that is not computed")
+        raise NotRun(f"{one.path} has elements of {one.dtype}, which irscope does not compute")
     return narrow_float(name)
 
 

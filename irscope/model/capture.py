@@ -102,7 +102,7 @@ class Stage:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("edited", "mlir", "a snapshot that was edited, and compiled on from"),
+    Stage("edited", "mlir", "an edited snapshot, from which the compile resumed"),
     Stage("source", "mlir", "unoptimised Triton IR, as the Python front end made it"),
     Stage("ttir", "mlir", "Triton IR"),
     Stage("glir", "mlir", "Gluon IR"),

@@ -99,7 +99,8 @@ def test_the_last_capture_is_none(without_home: Callable[..., Done], words: tupl
     done = without_home(*words)
     assert done.returncode == 1
     assert done.stderr == (
-        "irscope: 'last' is no file, and there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one.\n"
+        "irscope: 'last' is not a file, and there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names "
+        "one.\n"
     )
 
 

@@ -127,7 +127,7 @@ def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
         ("reduce", path, "--vs", "triton=nowhere"): "neither a Python",
         ("reduce", path, "--vs", "num_warps=8", "--result"): "the CPU cannot judge the result",
         ("reduce", path, "--check", "true", "--python-output", tmp_path / "a.py"): "give --trust too",
-        ("dump", ir, "--into", "ttgir"): "--into is for a file of MLIR",
+        ("dump", ir, "--into", "ttgir"): "--into is for files of MLIR",
     }
     for words, said in rows.items():
         code, out, err = irscope(*words)
@@ -219,7 +219,7 @@ def test_what_cannot_be_reduced_says_why() -> None:
     assert "MLIR does not read the ttgir" in told
     assert "--python" not in told
     lost = str(refuse_lost(capture, "it failed", ["stage ttir"], ["stage source"], capture))
-    assert "is not so when it is compiled again from stage ttir" in lost
+    assert "but not when it is compiled again from stage ttir" in lost
     assert "--python" not in str(refuse_lost(sourceless, "it failed", []))
 
 

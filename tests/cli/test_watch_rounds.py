@@ -93,4 +93,4 @@ def test_a_watch(irscope: Run, tmp_path: Path, reference: Reference, monkeypatch
 def test_what_is_no_file_is_not_watched(irscope: Run) -> None:
     code, out, err = irscope("diff", "last", "--watch")
     assert (code, out) == (2, "")
-    assert "no file to watch" in err
+    assert "not a file to watch" in err

@@ -167,7 +167,7 @@ def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() ->
     )
     verdict = verify_launch(with_code(capture, text))
     assert verdict.answer == "not decided"
-    assert "depends on what is not computed" in verdict.undecided[0]
+    assert "depends on a value that is not computed" in verdict.undecided[0]
 
 
 def test_a_check_shows_the_race_with_its_accesses() -> None:

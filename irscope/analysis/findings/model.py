@@ -266,7 +266,7 @@ def codes_of(words: Iterable[str]) -> frozenset[str]:
     for word, code in found.items():
         if not code:
             known = [one for kind in KINDS.values() for one in (kind.code, kind.name)]
-            raise UsageError(f"{word!r} is no kind of finding: docs/findings.md lists them.{did_you_mean(word, known)}")
+            raise UsageError(f"{word!r} is not a finding: docs/findings.md lists them.{did_you_mean(word, known)}")
     return frozenset(found.values())
 
 

@@ -309,7 +309,7 @@ def require_variant(capture: Capture, base: Capture, launch: int) -> None:
     if capture.launch.signature != base.launch.signature or (has_others and own_grid(capture, base) is None):
         raise UsageError(
             f"{capture!r} was compiled for other parameters or constants than launch {launch} of "
-            f"{base.name}: its binary cannot stand in for that."
+            f"{base.name}: that launch cannot run its binary."
         )
 
 
@@ -334,7 +334,7 @@ def device_session(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     if request.plan:
-        raise UsageError("the launch that variants are compared with is the one under the empty plan.")
+        raise UsageError("variants are compared with the launch that has every pass on: leave out the plan.")
     with own_folder() as folder:
         session = DeviceSession(request, launch_timeout_s, progress, folder, launch)
         try:

@@ -263,7 +263,7 @@ def request_for(
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
         if suffix not in _MLIR_SUFFIXES:
-            raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
+            raise UsageError(f"--into is for files of MLIR ({', '.join(_MLIR_SUFFIXES)}), not for {path.name}.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
     if suffix in COMPILED_STAGES or record_options.into is not None:

@@ -177,7 +177,7 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
             assembly.fail_open("interrupt", "interrupted.", b"")
         else:
             assembly.fail_open(
-                "interrupt", "the script had ended, and irscope ended this other process in its compile.", b""
+                "interrupt", "the script had ended, and irscope ended this process during its compile.", b""
             )
 
 
@@ -190,9 +190,9 @@ def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
     count = len(commands)
     who = "1 other Python process" if count == 1 else f"{count} other Python processes"
     return [
-        f"The script started {who} ({'; '.join(list(dict.fromkeys(commands))[:3])}): what they launched was not "
-        "recorded, since a Python that is started with -I, -E or -S, or without the PYTHONPATH of its parent, takes no "
-        "part."
+        f"The script started {who} ({'; '.join(list(dict.fromkeys(commands))[:3])}), whose launches were not "
+        "recorded: a Python that is started with -I, -E or -S, or without the PYTHONPATH of its parent, does not load "
+        "irscope."
     ]
 
 
@@ -393,5 +393,5 @@ def check_end(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
                 )
             assembly.notes.append(f"The recording process {outcome} after this compile.")
-        why = ", as the system does where memory runs out" if outcome.code == -signal.SIGKILL else ""
+        why = ", as when the system is out of memory" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

@@ -315,8 +315,8 @@ def render_reproduction(capture: Capture) -> Reproduction:
         raise RecordingError(f"{capture!r} cannot be reproduced: {_NOT_REPRODUCED[failure.kind]}.")
     if "edited" in capture.stages:
         raise RecordingError(
-            f"{capture!r} was compiled on from a text that was edited: no file with Triton alone begins within a "
-            "stage. Reproduce the capture that was edited."
+            f"{capture!r} was compiled from an edited text within a stage, where Triton alone cannot "
+            "begin. Reproduce the capture that was edited."
         )
     # A pass of LLVM's, and a step of ptxas that is not the whole optimiser.
     steps = [one.label for one in capture.snapshots if one.outcome == "skipped" and _is_tools_own(one)]
@@ -394,7 +394,7 @@ def _compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
     if not _is_name(capture.name):
-        raise NotExpressible(f"{capture.name!r} is no name of a function")
+        raise NotExpressible(f"{capture.name!r} is not a function name")
     return _part("place", places=places) + _part(
         "compile_python",
         name=capture.name,

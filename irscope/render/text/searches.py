@@ -201,7 +201,7 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
         parts.append(f"before and after {found.diff.label}: {found.diff.text_diff.summary}\n{body}")
     elif len(found.guilty) == 1:
         commands = " ".join(["irscope diff", found.subject, *_plan_options(found.right.plan)])
-        parts.append(f"{found.guilty[0]} works on no MLIR that could be shown; {commands} shows what comes of it.\n")
+        parts.append(f"{found.guilty[0]} has no MLIR to show; {commands} shows its effect.\n")
     return "\n".join(parts)
 
 
@@ -280,10 +280,10 @@ def _sentences(found: Bisection) -> Iterator[str]:
             saw = f"({left.saw}, {right.saw})"
             yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
             if found.kept:
-                yield "What decides it stays on, or is no pass; --check with --partial switches those off too."
+                yield "The cause stays on, or is not a pass; --check with --partial switches those off too."
         return
     if len(found.guilty) > 1:
-        yield f"{guilty}: what lies between cannot be judged."
+        yield f"{guilty}: the variants in between cannot be judged."
     elif found.mode == "first":
         yield f"{guilty}: with the passes before it on and those behind it off, its presence decides."
     elif found.left.off:
@@ -398,7 +398,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
     if python is not None:
         rows += [
             f"kept of the Python text: {_one_line(python.kept)}",
-            f"{python.lines_before} → {python.lines} lines; gone: {_steps_of_reduction(python.taken)}",
+            f"{python.lines_before} → {python.lines} lines; removed: {_steps_of_reduction(python.taken)}",
             f"{python.compiled} candidates compiled, {python.seconds:.0f} s",
             f"run: {_python_command(python, 'FILE')}",
         ]
@@ -438,7 +438,7 @@ def reduction_markdown(made: Reduced | None, python: ReducedPython | None = None
             fenced(_python_command(python, "reduced.py"), "sh"),
         ]
     if result.failure is not None:
-        parts += ["What it says:", fenced(_said(result.failure), "")]
+        parts += ["Its message:", fenced(_said(result.failure), "")]
     return "\n\n".join(parts) + "\n"
 
 
