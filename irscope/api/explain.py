@@ -28,9 +28,9 @@ class Explanation:
     """The findings of a kernel."""
 
     findings: tuple[Finding, ...]
-    """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
+    """The worst first, each with its causes, and with the result of each suggestion that was tried."""
     silenced: int = 0
-    """How many more there are that comments in the kernel silence."""
+    """How many more findings comments in the kernel silence."""
     time: Timed = Timed(None, None, why_not="it was not predicted")  # noqa: RUF009 - a frozen value
     """The predicted time of the launch, or why there is none."""
 

@@ -65,7 +65,7 @@ def draw(
     depth: int = 3,
     lines: Lines = None,
     fold: int | None = None,
-    max_nodes: int = 120,
+    max_nodes: int = 30,
     seconds: float = 1.2,
     frame: int | None = None,
     part: Part = None,

@@ -26,7 +26,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One launch's outputs against those of the same launch under the empty plan, on the same inputs."""
+    """One launch's outputs compared with those of the same launch under the empty plan, on the same inputs."""
 
     verdict: Verdict
     """`identical`: bitwise. `close`: within the noise of the empty plan's own runs. `nan`: it computed a NaN, whatever
@@ -117,7 +117,7 @@ class Measurement:
     ratio: Ratio | None = None
     """Of `after` to `before`."""
     agreement: Agreement | None = None
-    """What `after` leaves in memory against what `before` leaves, on the inputs of `before`; None if not compared."""
+    """What `after` leaves in memory, compared with `before`, on the inputs of `before`; None if not compared."""
     why_not_compared: str = ""
 
     @property

@@ -195,9 +195,7 @@ class PtxCta(CtaRegisters):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]
-            raise NotComputed(
-                f"whether line {step.item.line} of the PTX is executed depends on a value that is not computed"
-            )
+            raise NotComputed(f"line {step.item.line} of the PTX has a predicate that is not computed")
         holds = self._value(parse_operand(name))[group.threads] != 0
         return group.threads[~holds if text.startswith("@!") else holds]
 

@@ -216,7 +216,7 @@ _CODES: tuple[RefusalCode, ...] = get_args(RefusalCode)
 
 
 def layout_to_json(row: LayoutRow) -> dict[str, Any]:
-    """A row as plain values: its fields, and those of its answer beside them."""
+    """A row as plain values: its fields, and those of its answer."""
     return {
         "alias": row.alias,
         "encoding": row.encoding,

@@ -53,7 +53,7 @@ def test_what_is_no_movie_is_refused(irscope: Run, matmul: Path, tmp_path: Path)
         (("-f", "svgg"), "not as 'svgg'. Did you mean 'svg'?"),
         (("--stage", "ptx"), "no pass changed the IR in stage 'ptx': there are ttir, ttgir"),
         (("--frame", "400"), "has frames 0 to"),
-        (("--theme", "pink"), "'pink' is no theme"),
+        (("--theme", "pink"), "'pink' is not a theme"),
     ):
         code, out, told = irscope("draw", "movie", matmul, *words)
         assert code in (1, 2), words

@@ -26,7 +26,7 @@ AXPY = (
     "BLOCK=128",
 )
 LOG = ROOT / "tests/data/dumps/3.9.0.failing.xz"
-NOT_KEPT = "The recording is not kept: there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one\n"
+NOT_KEPT = "The recording was not stored: there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one\n"
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ DiffOp = Literal["equal", "added", "removed", "changed", "moved"]
 
 @dataclass(frozen=True, slots=True)
 class DiffEntry:
-    """Lines of one or both sides that share a fate."""
+    """Consecutive lines of one or both sides with the same kind of difference."""
 
     op: DiffOp
     left: range

@@ -297,11 +297,11 @@ _NOT_IN_RAW = re.compile(r'"""|[\x00-\x08\x0b-\x1f\x7f]')
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """The file, and what is to be said of it."""
+    """The text of a reproduction, and notes on it."""
 
     text: str
     way: str
-    """`python`, or the stage that it compiles on from."""
+    """`python`, or the stage that it resumes from."""
     notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:

@@ -389,7 +389,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
         rows += [
             f"kept: {_one_line(made.kept)}",
             f"{_change(made)}: {made.after.characters / max(made.before.characters, 1):.0%} of the text {made.origin}",
-            f"gone: {_steps_of_reduction(made.taken)}",
+            f"removed: {_steps_of_reduction(made.taken)}",
             f"{made.compiled} candidates compiled, {made.repeated} known before, {made.seconds:.0f} s",
             *(f"run: {line}" for line in commands(made, "FILE")),
         ]
