@@ -527,8 +527,8 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
         lines.append(f"{bold}{one.kernel}{plain} {one.variant}: {one.state}")
         lines += [f"  {line}" for line in one.failure.splitlines()]
         lines += [f"  {paints[change.verdict]}{change.verdict}{plain} {change.text}" for change in one.facts]
-        lines += [f"  {red}added{plain} {line_of_finding(finding)}" for finding in one.came]
-        lines += [f"  {green}removed{plain} {line_of_finding(finding)}" for finding in one.went]
+        lines += [f"  {red}added{plain} {line_of_finding(finding)}" for finding in one.added]
+        lines += [f"  {green}removed{plain} {line_of_finding(finding)}" for finding in one.removed]
         if one.comparison is not None and one.state == "changed":
             shown = [name for name in stages if one.comparison.diff(name) is not None]
             lines.append(
@@ -548,7 +548,7 @@ def _as_json(one: KernelRound) -> dict[str, Any]:
         one,
         "kernel variant state failure",
         facts=[picked(change, "name before after verdict") for change in one.facts],
-        findings_came=findings_json(one.came),
-        findings_went=findings_json(one.went),
+        findings_added=findings_json(one.added),
+        findings_removed=findings_json(one.removed),
         stages=[picked(row, "stage state summary") for row in compared],
     )

@@ -275,7 +275,7 @@ def _decision_json(decision: LogDecision) -> dict[str, Any]:
     facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
     operation = decision.operation
     named = {"operation": operation.name, "value": operation.value} if operation else {"operation": "", "value": ""}
-    return picked(decision, "kind line said", facts=facts, **named, **_chain_json(decision.chain))
+    return picked(decision, "kind line text=said", facts=facts, **named, **_chain_json(decision.chain))
 
 
 def _chain_json(chain: Sequence[object]) -> dict[str, Any]:

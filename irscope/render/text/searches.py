@@ -235,7 +235,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
 
 
 def _step_json(result: Bisection, step: BisectStep) -> dict[str, Any]:
-    names = "off plan judgement=verdict.judgement saw=verdict.saw"
+    names = "off plan judgement=verdict.judgement observed=verdict.observed"
     return picked(step, names, command=_command_of(result, step))
 
 
@@ -254,10 +254,10 @@ def _scope(found: Bisection) -> str:
 
 def _steps(found: Bisection, width: int | None, color: bool) -> str:
     rows = [
-        [str(number), f"{len(step.off)} off", step.verdict.judgement, step.verdict.saw, _briefly(step.off)]
+        [str(number), f"{len(step.off)} off", step.verdict.judgement, step.verdict.observed, _briefly(step.off)]
         for number, step in enumerate(found.steps, 1)
     ]
-    return table(["step", "passes", "judged", "saw", "off"], rows, width=width, color=color)
+    return table(["step", "passes", "judged", "observed", "off"], rows, width=width, color=color)
 
 
 def _briefly(off: Sequence[str]) -> str:
@@ -272,13 +272,13 @@ def _sentences(found: Bisection) -> Iterator[str]:
         ends = "under the plan" if found.is_planned else "with all of them off" + (" but those" if found.kept else "")
         if "skip" in (left.judgement, right.judgement):
             side = start if left.judgement == "skip" else ends
-            saw = left.saw if left.judgement == "skip" else right.saw
-            yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
+            observed = left.observed if left.judgement == "skip" else right.observed
+            yield f"Nothing to bisect: {side} it cannot be judged ({observed})."
             if found.is_planned:
                 yield "--check compiles finds which pass of the plan the compile cannot do without."
         else:
-            saw = f"({left.saw}, {right.saw})"
-            yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
+            observed = f"({left.observed}, {right.observed})"
+            yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {observed}."
             if found.kept:
                 yield "The cause stays on, or is not a pass; --check with --partial switches those off too."
         return
@@ -296,7 +296,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
 def _sides(found: Bisection) -> str:
     lines: list[str] = []
     for name, step in (("on", found.left), ("off", found.right)):
-        lines.append(f"{name:>3}: {step.verdict.judgement} ({step.verdict.saw})")
+        lines.append(f"{name:>3}: {step.verdict.judgement} ({step.verdict.observed})")
         lines.append(f"     {_command_of(found, step)}")
     return "\n".join(lines) + "\n"
 
