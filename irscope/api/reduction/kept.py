@@ -292,7 +292,7 @@ def _difference(one: Capture, other: Capture, figure: str, session: Session | No
         return _Difference(f"{_outcome(left)}, and the other side {_outcome(right)}", sides)
     if left is None and session is not None:
         first, second = (session.check(_of_launch(side, session.baseline)).passes for side in (one, other))
-        words = ("it writes what the launch writes", "it writes something else")
+        words = ("its output is that of the launch", "its output differs")
         rows = words if first else words[::-1]
         return _Difference(f"{rows[0]}, and the other side: {rows[1]}") if first != second else None
     if left is not None or figure == "outcome":
