@@ -1,4 +1,4 @@
-"""`irscope edit`: opens an editor on a text of a capture, compiles on from it, and shows what that changed."""
+"""`irscope edit`: opens an editor on a text of a capture, resumes the compile from it, and shows the changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def edit(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Edit a text of a capture in your editor, compile on from it, and show what that changed.
+    """Edit a text of a capture in your editor, resume the compile from it, and show the changes.
 
     The result is kept as a variant, whose name is a CAPTURE for every command. The editor is $VISUAL, or else $EDITOR;
     without a terminal, --text prints the text and --edited FILE takes it back.

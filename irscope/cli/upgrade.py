@@ -51,7 +51,7 @@ def upgrade(
 ) -> int:
     """Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.
 
-    Grafting finds the blame: one version compiles on from the artifact of a stage that the other version made.
+    Grafting finds the blame: one version resumes from the artifact of a stage that the other version made.
 
     Options:
         from_python = --from ENV: An environment with a Triton, or its Python. Default: this one.

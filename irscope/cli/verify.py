@@ -46,8 +46,8 @@ def verify(
         --passes: Name the first pass of TTIR or TTGIR that changed the kernel's meaning.
         --bits: With --vs or a second capture: whether both give the same bits: sums in the same order.
         --all-programs: Execute all programs of a launch, however many there are.
-        --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
-            some.
+        --for-all-arguments: Prove with z3 that no access is out of bounds for any integer arguments, or find a
+            counterexample.
         --better: With --vs or a second capture: whether that is better, the same result in less predicted time, for
             other sizes too; of two FILEs with a GPU, in less measured time. The exit code is 0 only where it is.
     """

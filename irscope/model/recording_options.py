@@ -113,7 +113,7 @@ class RecordingOptions:
     )
     values_timeout_s: float | None = _option(
         None,
-        "--values-timeout SECONDS (0..): With --values, end a launch after so long; its tensors stay as they were. "
+        "--values-timeout SECONDS (0..): With --values, end a launch after this time; its tensors are unchanged. "
         "Default: never.",
         keyword="values_timeout_s",
     )

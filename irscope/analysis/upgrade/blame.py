@@ -420,7 +420,7 @@ class _Search:
                 continue
             facts = yield from self._grafted(at, by)
             like = None if facts is None else _like_of(self.change, facts)
-            refused = "does not compile on" if facts is None else _value_text(self.change, facts)
+            refused = "rejected" if facts is None else _value_text(self.change, facts)
             if facts is not None and like is None and facts.get("failure"):
                 refused = f"{facts['failure']}"
             self.probes.append(Probe(self.stages[at], by, like, refused))

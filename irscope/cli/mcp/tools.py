@@ -459,7 +459,7 @@ def edit(
     variant: str = "",
     start: int = 0,
 ) -> ToolAnswer:
-    """Edit the IR after a pass or of a stage, and compile on. Give lines, replace or text.
+    """Edit the IR after a pass or of a stage, and resume the compile. Give lines, replace or text.
 
     Args:
     at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx

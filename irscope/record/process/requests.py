@@ -114,7 +114,7 @@ class RecordRequest(RecordingOptions):
     """Which launches to record, and how: the options of the recording, and what they apply to."""
 
     mode: Literal["script", "signature", "text"]
-    """Run a script; compile a kernel from a signature; or compile on from the text of a stage."""
+    """Run a script; compile a kernel from a signature; or resume a compile from the text of a stage."""
     way: Way = "file"
     """What `path` names."""
     path: str = ""

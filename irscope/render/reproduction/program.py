@@ -412,7 +412,7 @@ def _target_line(capture: Capture) -> str:
 def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
     text = capture.text(stage)
     notes = (
-        f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
+        f"It resumes from the IR of stage {stage}, not from Python: {reason}. Names of loop variables are not "
         "in that text: later stages may differ in names and debug information.",
     )
     tables = f"{_table('OPTIONS', _options(capture))}\n\nIR = {_literal_text(text)}\n"

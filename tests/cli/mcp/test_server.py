@@ -234,7 +234,7 @@ def test_what_a_foreign_capture_lacks_is_not_compiled(call: Call, tmp_path: Path
         ("edit", {"at": "ttgir", "lines": {"0": "x"}}, "'0' is not a line of the text, which has"),
         ("edit", {"at": "ttgir", "replace": {"arith": "x"}}, "times in the text, and must be there once"),
         ("edit", {"at": "ttgir", "text": "x", "lines": {"1": ""}}, "give one of lines, replace and text"),
-        ("edit", {"at": "sass", "text": "x"}, r"--at sass: nothing compiles on|has no stage"),
+        ("edit", {"at": "sass", "text": "x"}, r"--at sass: no compile can resume|has no stage"),
         ("diff", {}, "left: Field required"),
     ],
 )
