@@ -225,6 +225,13 @@ def run_text(
     return {name: tensor.copy() for name, tensor in inputs.tensors.items()}
 
 
+def launched_grid(capture: Capture) -> tuple[int, int, int]:
+    """The grid of a capture's launch; raises UsageError where there was none."""
+    if capture.launch.grid is None:
+        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    return capture.launch.grid
+
+
 def run_capture(
     capture: Capture,
     values: Mapping[str, Any] | None = None,
@@ -249,8 +256,6 @@ def run_capture(
 
     Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
     """
-    grid = capture.launch.grid
-    if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    grid = launched_grid(capture)
     inputs = captured_inputs(capture, values, seed, limits)
     return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer, limits=limits)
