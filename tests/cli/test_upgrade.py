@@ -64,8 +64,8 @@ def test_another_ptxas_is_blamed(irscope: Run, product: Capture, tmp_path: Path)
     assert code == command.WORSE, err
     assert re.search(r"instructions [\d,]+ → [\d,]+ +ptx → cubin: ptxas", text)
     rows = {
-        f"ptxas={tmp_path}": "is no program",
-        "ptxas=": "is no program",
+        f"ptxas={tmp_path}": "is not a program",
+        "ptxas=": "is not a program",
     }
     for value, said in rows.items():
         code, _, err = irscope("upgrade", product.id, "--to", value)

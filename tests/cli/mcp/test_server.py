@@ -201,7 +201,7 @@ def test_a_program_is_run_by_record_alone(call: Call, tmp_path: Path, flash: str
     for name in ("--help", "-o", "-"):
         with pytest.raises(Refused, match="is not a capture"):
             call("passes", capture=name)
-        with pytest.raises(Refused, match="is no file"):
+        with pytest.raises(Refused, match="is not a file"):
             call("record", file=name)
     assert not (tmp_path / "ran").exists()
 
