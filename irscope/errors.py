@@ -13,7 +13,7 @@ IrscopeError                the base: every message names the value and the reme
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
 ├── NotRun                  the machine cannot execute a kernel; the message names what is missing
-│   ├── NotComputed         what is executed depends on elements that nobody knows
+│   ├── NotComputed         control flow depends on elements with unknown values
 │   └── WaitsForOthers      a program waits for programs that were not executed with it
 ├── WrongProgram            a kernel does what no kernel may, such as a failed assertion
 │   ├── OutOfBounds         an access outside of every storage of the launch
@@ -43,7 +43,7 @@ DAMAGE = (IrscopeError, ValueError, KeyError, TypeError, IndexError)
 
 
 def undamaged(study: Callable[[], _Result], default: _Result) -> _Result:
-    """What studying a capture gives; the default for one whose file was damaged, or says anything."""
+    """The result of analysing a capture; the default for one whose file is damaged or inconsistent."""
     try:
         return study()
     except DAMAGE:
@@ -101,7 +101,7 @@ class NotRun(IrscopeError):
 
 
 class WrongProgram(IrscopeError):
-    """A kernel does what no kernel may: an access out of bounds, a wait that never ends, a failed assertion."""
+    """A kernel has a fault: an access out of bounds, a wait that never ends, a failed assertion."""
 
 
 class OutOfBounds(WrongProgram):
@@ -109,15 +109,15 @@ class OutOfBounds(WrongProgram):
 
 
 class NeverEnds(WrongProgram):
-    """A wait, or a loop, never ends: what it waits for does not come."""
+    """A wait or a loop never ends."""
 
 
 class NotComputed(NotRun):
-    """What is executed depends on elements that nobody knows."""
+    """Control flow depends on elements with unknown values."""
 
 
 class WaitsForOthers(NotRun):
-    """A program waits for what programs do that were not executed with it."""
+    """A program waits for programs that are not executed with it."""
 
 
 class ToolTooSlow(IrscopeError):

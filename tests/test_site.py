@@ -28,7 +28,7 @@ OTHER = os.environ.get("IRSCOPE_OTHER_TRITONS", "").partition(":")[0]
 """An interpreter with Triton 3.6.0, named as for `python -m benchmarks upgrade`."""
 
 
-SAMPLE = [one for one in CHECKED if one.stem in ("tasks", "coming-from", "narrow-loads")]
+SAMPLE = [one for one in CHECKED if one.stem in ("tasks", "first-hour", "coming-from", "narrow-loads")]
 """Those whose commands run in CI; `make exhaustive` runs all."""
 FOREIGN = {"--jit-monitor-verbose"}
 """Options of other programs that the prose names: vLLM's."""

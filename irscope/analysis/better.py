@@ -17,11 +17,11 @@ BetterAnswer = Literal["better", "not better", "changed", "not decided"]
 
 @dataclass(frozen=True, slots=True)
 class BetterVerdict:
-    """Whether a compile may replace another, and what that brings."""
+    """Whether a compile may replace another, and the gain."""
 
     answer: BetterAnswer
-    """`better`: it computes the same and takes less time. `not better`: the same, and does not. Else what it computes
-    is another thing, or is not known to be the same."""
+    """`better`: it computes the same and takes less time. `not better`: the same, and does not. Else its result
+    differs, or is not known to be the same."""
     reasons: tuple[str, ...]
     """Why it is changed or not decided; of `not better`, the ratio that does not show it to be faster."""
     meaning: MeaningVerdict

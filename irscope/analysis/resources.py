@@ -65,7 +65,7 @@ def table(captures: Iterable[Capture]) -> list[dict[str, Any]]:
 
     Returns for each capture its `id`, `kernel`, `file`, `line`, `target`, `plan`, `triton` (the version), `status`,
     `failure` (its kind) and `message`; `constants.NAME` and `options.NAME` for what was compiled (num_warps,
-    num_stages, num_ctas, and the options in which the captures differ); what it takes (`registers`, `spilled_bytes`,
+    num_stages, num_ctas, and the options in which the captures differ); its resources (`registers`, `spilled_bytes`,
     `shared_bytes`, `occupancy_percent`, `instructions`, …), `counts.NAME` for the instructions that matter, and
     `findings`, the codes of what is found without another compile. A value that is not known is None.
     """

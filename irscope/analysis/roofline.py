@@ -106,7 +106,7 @@ def _unseen(operation: Operation) -> str | None:
     if operation.opcode == "elementwise_inline_asm":
         return "inline assembly"
     if operation.opcode == "atomic_rmw" and operation.attribute("atomic_rmw_op") == "fadd":
-        return "additions of atomics, which the L2 cache makes"
+        return "atomic additions, which the L2 cache executes"
     return operation.name if operation.opcode == "map_elementwise" else None
 
 

@@ -102,10 +102,10 @@ def record_all(
         virtual: use the virtual GPU even if this machine has a real one.
         values: let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.
         values_memory_gib: a launch whose tensors have more GiB is recorded, and not run.
-        values_timeout_s: after so many seconds a launch is left, with its tensors as they were; by default never.
-        jobs: how many launches are compiled at a time while the script goes on; by default one for each core. With 1,
-            one after another, a script stops at the first launch whose compile fails. With `values` so many threads run
-            the programs of a launch.
+        values_timeout_s: after this many seconds a launch is ended, and its tensors are unchanged; by default never.
+        jobs: how many launches are compiled at a time while the script continues; by default one for each core. With 1,
+            one after another, a script stops at the first launch whose compile fails. With `values`, this many threads
+            run the programs of a launch.
         timeout_s: time limit for compiling one kernel, in seconds.
         interpreter: path of a Python with another Triton.
         assume: values that the virtual GPU uses for numbers that only a real GPU could compute, by the variable that
@@ -173,9 +173,9 @@ def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> I
 def listen(folder: str | Path, *, plan: str | PassPlan = "", max_bytes: int = 256 << 20) -> Listening:
     """Record what this process compiles from now on into a collection, until `close()` or the end of a `with` block.
 
-    By Triton's compilation listener, beside those of others: launches of compiled kernels cost nothing, and a thread
-    writes what a compile made. A capture has the stages, options, signature and source of a compile; its passes and
-    layouts are made from these when they are asked for. The launch's arguments and grid are not known: state them
+    By Triton's compilation listener, next to other listeners: launches of compiled kernels cost nothing, and a thread
+    writes the results of a compile. A capture has the stages, options, signature and source of a compile; its passes
+    and layouts are made from these on demand. The launch's arguments and grid are not known: state them
     (`--size`, `--grid`). What other processes compile, such as TorchInductor's workers, is not recorded, and kernels
     from Triton's cache are not either.
 
@@ -185,7 +185,7 @@ def listen(folder: str | Path, *, plan: str | PassPlan = "", max_bytes: int = 25
             that were compiled before are compiled again under it.
         max_bytes: how much this process keeps; the oldest captures go first.
 
-    Returns what is under way; `count` and `problem` say what became of it. Raises PlanError for a text that is not a
+    Returns the recording; its `count` and `problem` are its state. Raises PlanError for a text that is not a
     plan, UsageError for less than one byte, MissingTool for a Triton that cannot, OSError for the folder.
     """
     from irscope.record.programs.listening import Listening
@@ -257,7 +257,7 @@ def safety_for_all_arguments(capture: Capture) -> ArgumentsVerdict:
     Args:
         capture: of a launch that was recorded with its arguments.
 
-    Returns the verdict, with what the launch was taken to mean: which arguments are sizes, strides and the grid.
+    Returns the verdict, with the assumed roles of its arguments: sizes, strides and the grid.
     Raises MissingTool without z3.
     """
     from irscope.verify.proof import prove_bounds
@@ -280,7 +280,7 @@ def meaning(
         other: another compile of the launch: a pass off, other warps, another target or Triton.
         all_programs: run all programs of the launch, however many there are.
         values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold.
-        progress: is told which pass is being compared.
+        progress: gets the label of the pass that is being compared.
 
     Returns the verdict: same, changed with the first pass and its witness, or not decided with the reasons. Raises
     UsageError for captures of different launches.
@@ -297,7 +297,8 @@ def same_bits(capture: Capture, other: Capture, *, all_programs: bool = False) -
     """Whether two compiles of one launch give the same bits: the same operations, and each sum in the same order.
 
     Args:
-        capture, other: recorded with the launch's arguments.
+        capture: recorded with the launch's arguments.
+        other: the other compile, recorded with them too.
         all_programs: run all programs of the launch, however many there are.
 
     Returns the verdict: yes, no with the first place that sums in another order, or not decided with the reasons.

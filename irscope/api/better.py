@@ -28,16 +28,16 @@ _MOST_PROGRAMS = 4096
 
 
 def verdict(before: Capture, after: Capture, *, measured: Measurement | None = None) -> BetterVerdict:
-    """Whether a launch computes what another one does, and takes less time.
+    """Whether a launch computes the same as another one, in less time.
 
     Args:
         before: of a launch that was recorded with its arguments.
-        after: what is to replace it: another kernel or compile, on the same tensors.
+        after: its replacement: another kernel or compile, on the same tensors.
         measured: both on a GPU, where they were; without it the predicted times decide.
 
     The kernels are executed for all programs (above 4,096 the answer is at most `not decided`), on inputs drawn at
     random, then with other values of the sizes among their arguments, which keep their divisibility by 16. The second
-    must be safe, may not compute in fewer bits, and its machine code must come of the IR that was executed.
+    must be safe, may not compute in fewer bits, and its machine code must be compiled from the IR that was executed.
     """
     try:
         meaning = compare_captures(before, after, programs=_MOST_PROGRAMS)
@@ -137,7 +137,7 @@ def _timed(before: Capture, after: Capture, meaning: MeaningVerdict, measured: M
     from irscope.api import findings
 
     times: list[Prediction | None] = []
-    untimed = f"{before.target} and {after.target} are two targets" if before.target != after.target else ""
+    untimed = f"{before.target} and {after.target} are different targets" if before.target != after.target else ""
     for one in (before, after):
         try:
             times.append(None if untimed else time(one))

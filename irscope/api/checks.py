@@ -91,7 +91,7 @@ def _with_log(compiles: Compiles, capture: Capture) -> Capture:
     try:
         return with_log(capture, run=compiles.one)
     except IrscopeError as error:
-        tell(f"{capture.name}: the compiler's own log could not be had: {error}")
+        tell(f"{capture.name}: the compiler's own log could not be obtained: {error}")
         return capture
 
 

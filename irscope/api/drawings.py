@@ -170,7 +170,7 @@ def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind
         flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
     if wanted.around is not None:
         flow = around(flow, wanted.around, wanted.depth)
-    most_edges = max(MAX_EDGES, MAX_EDGES * wanted.max_nodes // MAX_NODES)
+    most_edges = max(MAX_EDGES, 2 * wanted.max_nodes)
     return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
 
 

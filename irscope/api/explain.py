@@ -36,9 +36,9 @@ class Explanation:
     """The findings of a kernel."""
 
     findings: tuple[Finding, ...]
-    """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
+    """The worst first, each with its causes, and with the result of each suggestion that was tried."""
     silenced: int = 0
-    """How many more there are that comments in the kernel silence."""
+    """How many more findings comments in the kernel silence."""
     time: Timed = Timed(None, None, why_not="it was not predicted")  # noqa: RUF009 - a frozen value
     """The predicted time of the launch, or why there is none."""
 
@@ -135,7 +135,7 @@ class Explainer:
             try:
                 log = self._log(studied.capture, needs, run)
             except IrscopeError as error:
-                tell(f"The compiler's own log could not be had: {error}")
+                tell(f"The compiler's own log could not be obtained: {error}")
                 return studied, findings
             studied = studied.with_log(replace(studied.capture, log=log))
             findings = findings_of(studied)

@@ -141,7 +141,7 @@ class PairTimer:
         if row.before is None or row.after is None:
             return row
         if not (row.before.has_compiled and row.after.has_compiled):
-            return replace(row, why_not_measured="it does not compile by both")
+            return replace(row, why_not_measured="it does not compile with both")
         if code_of(row.before) == code_of(row.after):
             return replace(row, why_not_measured="both run the same machine code")
         # It executes IR, on NumPy, which a GPU does not need.

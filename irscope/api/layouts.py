@@ -45,7 +45,7 @@ def given_layouts(
         or not any(map(str.isdecimal, dtype))
         or not all(part.isdecimal() and len(part) < 10 for part in parts)
     ):
-        raise UsageError(f"--shape {typed.shape!r} is no shape: write sizes with x between them, such as 128x64.")
+        raise UsageError(f"--shape {typed.shape!r} is not a shape: write sizes with x between them, such as 128x64.")
     aliases = read_aliases(_read(typed.file)) if typed.file is not None else {}
     whole = [resolve_aliases(text.strip(), aliases) for text in texts]
     target = Target.parse(targets[0]) if targets else target_of([parse_encoding(text) for text in whole])

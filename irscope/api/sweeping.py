@@ -7,10 +7,12 @@ import hashlib
 import json
 import logging
 import multiprocessing
+import sys
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 from irscope import __version__
@@ -158,6 +160,17 @@ _CONNECT_S = 10
 
 
 @contextmanager
+def _without_main_module() -> Generator[None]:
+    """Hide the program's main module from new processes, which would run a script again that has no guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextmanager
 def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
     """A client of a cluster: the one at an address, or one of processes on this machine that ends with the block."""
     try:
@@ -187,6 +200,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
     silent: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with (
         config.set(forked | silent),
+        _without_main_module(),
         dask.LocalCluster(
             n_workers=jobs or default_jobs(),
             threads_per_worker=1,

@@ -253,7 +253,7 @@ def place_at(capture: Capture, at: str) -> EditPlace:
         return EditPlace(capture, stage=at)
     snapshot = one_pass(capture, at)
     if snapshot.group == "llvm" or not snapshot.argument:
-        raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
+        raise UsageError(f"--at {snapshot.label} is not a pass of MLIR: give the stage to resume from, such as llir.")
     if snapshot.outcome != "ran":
         how = "was switched off" if snapshot.outcome == "skipped" else "failed"
         raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")

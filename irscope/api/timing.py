@@ -33,7 +33,7 @@ def read_sizes(texts: Iterable[str]) -> dict[str, int]:
     for text in (part for whole in texts for part in whole.split(",")):
         name, _, value = text.strip().partition("=")
         if not name or not _is_integer(value):
-            raise UsageError(f"--size {text!r} is no size: write NAME=INTEGER, such as n=4096.")
+            raise UsageError(f"--size {text!r} is not a size: write NAME=INTEGER, such as n=4096.")
         sizes[name] = int(value)
     return sizes
 
@@ -43,7 +43,7 @@ def read_grid(text: str) -> tuple[int, int, int]:
     parts = text.replace("x", ",").split(",")
     numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 11]
     if len(numbers) != len(parts) or not 1 <= len(parts) <= 3 or not all(0 < one <= _MOST_PROGRAMS for one in numbers):
-        raise UsageError(f"--grid {text!r} is no grid: write one to three positive integers, such as 128 or 64,64.")
+        raise UsageError(f"--grid {text!r} is not a grid: write one to three positive integers, such as 128 or 64,64.")
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
@@ -160,7 +160,7 @@ def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | No
     parts = {row.target: peaks_of_device(device, Target.parse(row.target)) for row in CLOCKS.values()}
     part = next((peaks.part for peaks in parts.values() if peaks is not None and peaks.part in CLOCKS), None)
     if part is None:
-        raise UsageError(f"{device!r} is none of the parts with timing constants: {', '.join(CLOCKS)}.")
+        raise UsageError(f"{device!r} is not a part with timing constants: {', '.join(CLOCKS)}.")
     return part, device, save_clock(part, measured["constants"])
 
 

@@ -21,7 +21,6 @@ from irscope.record.variants.completing import tell
 from irscope.render.report.page import render_report
 from irscope.render.text.findings import render_explanation
 
-VARIABLE = "TORCH_TRACE"
 _MOST_CAPTURES = 100
 _MOST_BYTES = 1 << 30
 

@@ -56,7 +56,7 @@ def evaluated(text: str, names: Mapping[str, int], option: str) -> tuple[int, ..
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise UsageError(f"{option} {text!r} is no expression of integers: {error.msg}.") from error
+        raise UsageError(f"{option} {text!r} is not an expression of integers: {error.msg}.") from error
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
     return tuple(_value(part, names, f"{option} {text!r}") for part in parts)
 
@@ -66,7 +66,7 @@ def _value(node: ast.expr, names: Mapping[str, int], place: str) -> int:
         return int(node.value)
     if isinstance(node, ast.Name):
         if node.id not in names:
-            raise UsageError(f"{place}: {node.id} is none of {', '.join(names)}.")
+            raise UsageError(f"{place}: {node.id} is not one of {', '.join(names)}.")
         return names[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = _value(node.left, names, place), _value(node.right, names, place)
@@ -77,7 +77,7 @@ def _value(node: ast.expr, names: Mapping[str, int], place: str) -> int:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         if name in _FUNCTIONS and len(node.args) == 2:
             return _FUNCTIONS[name](*(_value(one, names, place) for one in node.args))
-    raise UsageError(f"{place}: only integers, names, + - * // %, cdiv, min and max are understood.")
+    raise UsageError(f"{place}: only integers, names, + - * // %, cdiv, min and max are allowed.")
 
 
 def candidates_of(captures: Iterable[Capture]) -> tuple[Candidate, ...]:

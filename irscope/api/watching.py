@@ -108,7 +108,7 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KernelRound:
-    """What came of one variant of a kernel."""
+    """The result of one recording for one variant of a kernel."""
 
     kernel: str
     """With its target."""
@@ -118,8 +118,8 @@ class KernelRound:
     facts: tuple[FactChange, ...] = ()
     """Those of which one way is worse, what got worse first."""
     comparison: Comparison | None = None
-    came: tuple[Finding, ...] = ()
-    went: tuple[Finding, ...] = ()
+    added: tuple[Finding, ...] = ()
+    removed: tuple[Finding, ...] = ()
     failure: str = ""
 
 
@@ -166,20 +166,20 @@ class LastGood:
             self._held.pop(held_as, None)
         self._held[key] = now
         if before is None:
-            return KernelRound(*key, "new", came=_findings(now))
+            return KernelRound(*key, "new", added=_findings(now))
         if capture.id == before.capture.id and capture.texts == before.capture.texts:
             return KernelRound(*key, "same")
         from irscope.analysis.diff.captures import diff
 
         comparison = diff(before.capture, capture, stages=self._stages)
         is_same = comparison.is_empty and not comparison.resources
-        came, went = _moved(before, now)
+        added, removed = _moved(before, now)
         facts = tuple(
             one
             for one in changed_facts(before.subject.facts(_facts), now.subject.facts(_facts))
             if one.name != "findings"
         )
-        return KernelRound(*key, "same" if is_same else "changed", facts, comparison, came, went)
+        return KernelRound(*key, "same" if is_same else "changed", facts, comparison, added, removed)
 
 
 def _facts(subject: Subject) -> dict[str, int | float | str | tuple[str, ...]]:
@@ -191,7 +191,7 @@ def _findings(state: _Good) -> tuple[Finding, ...]:
 
 
 def _moved(before: _Good, now: _Good) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """The findings that came, and those that went: told by kind and line of Python as it reads, not by its number."""
+    """The findings that were added, and those that were removed, by kind and the text of their line of Python."""
 
     def named(state: _Good) -> list[tuple[tuple[str, str, str], Finding]]:
         return [((one.code, one.operation, state.subject.python_at(one.place)), one) for one in _findings(state)]

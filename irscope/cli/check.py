@@ -237,7 +237,7 @@ def _file_and_stage(text: str, option: str) -> tuple[str, str]:
     if not path:
         raise UsageError(f"{option} {text!r}: write FILE:STAGE, such as golden/matmul.ttgir:ttgir.")
     if stage not in known:
-        raise UsageError(f"{option} {text!r}: {stage!r} is no stage with a text.{did_you_mean(stage, known)}")
+        raise UsageError(f"{option} {text!r}: {stage!r} is not a stage with a text.{did_you_mean(stage, known)}")
     return path, stage
 
 

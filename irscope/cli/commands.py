@@ -25,12 +25,14 @@ _EPILOG = (
 GROUPS = {
     "Record": ("record", "dump", "ls", "import", "doctor"),
     "See": ("show", "source", "passes", "layout", "draw", "report", "export", "serve"),
-    "Explain": ("why", "verify", "time", "profile"),
+    "Explain": ("why", "time", "verify", "profile"),
     "Change and compare": (
         "diff", "edit", "ablate", "run", "bench", "tune", "sweep", "upgrade", "reduce", "reproduce",
     ),
     "Guard": ("check",),
 }  # fmt: skip
+"""Those of every day come first in their group."""
+EVERYDAY = ("record", "dump", "show", "source", "passes", "layout", "why", "time", "diff", "check")
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _FUNCTIONS = {"import": "import_"}
 """The function of a command, and the module that it stands in, where that is not its name."""
@@ -65,8 +67,10 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by groups."""
+        """Write the names of the everyday commands, and all commands by groups."""
         width = max(map(len, COMMANDS))
+        with formatter.section("Every day"):
+            formatter.write_text(", ".join(EVERYDAY))
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), _summary(name)) for name in names])

@@ -243,7 +243,7 @@ def _sides(capture: Capture, one_pass: str | None, between: tuple[str, str] | No
     capture = with_named_passes(capture, *(between or (one_pass or "",)))
     if between is not None:
         first, second = find_pass(capture, between[0]), find_pass(capture, between[1])
-        title = f"after {first.label} against after {second.label}"
+        title = f"after {first.label} versus after {second.label}"
     else:
         first = second = find_pass(capture, one_pass or "")
         title = f"before and after {first.label}"
@@ -344,7 +344,7 @@ def paired(left: Sequence[Capture], right: Sequence[Capture]) -> list[_Pair]:
         say(f"only on the right: {other.name} ({other.target})")
     if not pairs:
         ours, theirs = (", ".join(sorted({capture.name for capture in side})) for side in (left, right))
-        raise UsageError(f"no kernel is on both sides: {ours} against {theirs}. Choose FILE::KERNEL on each.")
+        raise UsageError(f"no kernel is on both sides: {ours} versus {theirs}. Choose FILE::KERNEL on each.")
     return pairs
 
 
@@ -452,7 +452,7 @@ def watched(
     """
     file, kernel = split_subject(subject, record_options)
     if not is_program(subject, record_options) or file == "-":
-        raise UsageError(f"{subject or 'last'!r} is no file to watch: give a Python file, or an IR file.")
+        raise UsageError(f"{subject or 'last'!r} is not a file to watch: give a Python file, or an IR file.")
     from irscope.api.watching import LastGood, Watched, program_files
     from irscope.record.process.child import warm_children
     from irscope.record.process.requests import request_for
@@ -528,8 +528,8 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
         lines.append(f"{bold}{one.kernel}{plain} {one.variant}: {one.state}")
         lines += [f"  {line}" for line in one.failure.splitlines()]
         lines += [f"  {paints[change.verdict]}{change.verdict}{plain} {change.text}" for change in one.facts]
-        lines += [f"  {red}came{plain} {line_of_finding(finding)}" for finding in one.came]
-        lines += [f"  {green}went{plain} {line_of_finding(finding)}" for finding in one.went]
+        lines += [f"  {red}added{plain} {line_of_finding(finding)}" for finding in one.added]
+        lines += [f"  {green}removed{plain} {line_of_finding(finding)}" for finding in one.removed]
         if one.comparison is not None and one.state == "changed":
             shown = [name for name in stages if one.comparison.diff(name) is not None]
             lines.append(
@@ -549,7 +549,7 @@ def _as_json(one: KernelRound) -> dict[str, Any]:
         one,
         "kernel variant state failure",
         facts=[picked(change, "name before after verdict") for change in one.facts],
-        findings_came=findings_json(one.came),
-        findings_went=findings_json(one.went),
+        findings_added=findings_json(one.added),
+        findings_removed=findings_json(one.removed),
         stages=[picked(row, "stage state summary") for row in compared],
     )

@@ -65,7 +65,7 @@ def draw(
     depth: int = 3,
     lines: Lines = None,
     fold: int | None = None,
-    max_nodes: int = 120,
+    max_nodes: int = 30,
     seconds: float = 1.2,
     frame: int | None = None,
     part: Part = None,
@@ -192,9 +192,9 @@ def _draw_cards(
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
     if form == "png" and frame is None:
-        raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
+        raise UsageError("a PNG is one frame: give --frame N; a movie is an .svg, a .gif or an .html.")
     if form in ("gif", "html") and frame is not None:
-        raise UsageError("--frame N is a picture that does not move: an .svg or a .png.")
+        raise UsageError("--frame N writes a still picture: an .svg or a .png.")
     if form == "gif" and output is None:
         raise UsageError("a GIF is written to a file: -o movie.gif.")
 

@@ -1,4 +1,4 @@
-"""`irscope edit`: opens an editor on a text of a capture, compiles on from it, and shows what that changed."""
+"""`irscope edit`: opens an editor on a text of a capture, resumes the compile from it, and shows the changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def edit(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Edit a text of a capture in your editor, compile on from it, and show what that changed.
+    """Edit a text of a capture in your editor, resume the compile from it, and show the changes.
 
     The result is kept as a variant, whose name is a CAPTURE for every command. The editor is $VISUAL, or else $EDITOR;
     without a terminal, --text prints the text and --edited FILE takes it back.
@@ -87,7 +87,9 @@ def edit(
     judge = None
     if result:
         if not place.is_above_llvm:
-            raise UsageError(f"--result: the CPU runs the TTGIR, which is not made of {place.label}. Leave it out.")
+            raise UsageError(
+                f"--result: the CPU runs the TTGIR, which is not compiled from {place.label}. Leave it out."
+            )
         judge = session_without_gpu(capture, "--result")
     # As the capture was compiled: what the options say of that is in it already.
     asked = RecordingOptions(
@@ -180,7 +182,7 @@ def _as_text(
     if made.error:
         say(f"{made.error}\nThe text is in {made.path}.")
     if comparison is None or made.variant is None:
-        return "" if made.error else f"{made.place.label} is unchanged: nothing was compiled, nothing is kept.\n"
+        return "" if made.error else f"{made.place.label} is unchanged: nothing was compiled or stored.\n"
     shown = _shown(comparison, stages)
     text = render_comparison(comparison, stages=shown, width=width, color=color, stat=stat, context=context)
     of = "the Python text" if made.place.label == PYTHON else made.place.label
@@ -218,7 +220,7 @@ def _editor_command() -> list[str]:
         try:
             return shlex.split(text)
         except ValueError as error:
-            raise UsageError(f"{name}={text!r} is no command: {error}.") from error
+            raise UsageError(f"{name}={text!r} is not a command: {error}.") from error
     raise UsageError(
         "neither VISUAL nor EDITOR names an editor: EDITOR=vi irscope edit …, or write the text with --text, edit it, "
         "and give it with --edited FILE."

@@ -19,7 +19,7 @@ from irscope.store.shelf import StoredCaptures
 
 
 def import_(paths: list[Path], kernel: str | None = None, variant: str | None = None, *, to: Destination) -> int:
-    """Make captures of what Triton printed or cached on another machine; needs no Triton.
+    """Make captures from logs, dumps and caches of another machine; needs no Triton.
 
     They are stored like recorded captures: irscope passes, diff and show read them.
 

@@ -65,7 +65,7 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
         for line in recording.output.rstrip().splitlines()[-_LINES_OF_OUTPUT:]:
             say(f"  {line}")
     elif not verbose and (count := len(recording.output.split("\n")) - 1 if recording.output.strip() else 0):
-        say(f"The script and the compiler printed {count} line{'s' * (count != 1)}: -v shows what.")
+        say(f"The script and the compiler printed {count} line{'s' * (count != 1)}: -v shows them.")
 
     for note in (*recording.notes, *autotuning_notes(recording.captures, config)):
         say(note)
@@ -136,9 +136,9 @@ def autotuning_notes(captures: StoredCaptures, asked: str) -> Iterator[str]:
             continue
         left = f"its own pruning (prune_configs_by) leaves {kept} of {one.count} configurations"
         if asked not in ("first", "all") and not any(tuning.is_named(asked) for tuning in compiled.values()):
-            choices = f"{left}, and --config {asked} is none of them"
+            choices = f"{left}, and --config {asked} is not one of them"
             if kept == one.count:
-                choices = f"--config {asked} is none of its {one.count} configurations"
+                choices = f"--config {asked} is not one of its {one.count} configurations"
             yield (
                 f"{kernel} is autotuned: {choices}; configuration {one.index} ({one.config}) was compiled in its place."
             )
@@ -192,7 +192,7 @@ class Keeping:
             self._refused(error)
             return None
         except CaptureFormatError as error:
-            say(f"{capture.name} ({capture.target}) is not kept: {error}")
+            say(f"{capture.name} ({capture.target}) was not stored: {error}")
             return None
         self._written[capture.id] = path
         return path

@@ -51,9 +51,9 @@ def split_stages(texts: list[str] | None) -> tuple[str, ...]:
 def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: Capture) -> str:
     """Why the variants of a capture cannot run here, as one sentence; empty if they can."""
     if not capture.environment.gpu:
-        return "Whether the result is the same, and the time, need a GPU: this was recorded without one."
+        return "Comparing results and timing need a GPU: this was recorded without one."
     if not is_script(subject, record_options):
-        return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
+        return "Comparing results and timing need the script that launches it: give the FILE."
     return ""
 
 
@@ -73,7 +73,7 @@ def session_without_gpu(baseline: Capture, option: str = "") -> MachineSession:
         raise NoDevice(f"{why} the CPU cannot judge the result: {session.why_not_run}")
     drawn = f"; drawn at random: {', '.join(session.made_up)}" if session.made_up else ""
     who = f"{option}: {session.name}" if option else f"Without a GPU, {session.name}"
-    say(f"{who} judges the result{drawn}. What LLVM and ptxas change is not seen.")
+    say(f"{who} judges the result{drawn}. Changes by LLVM and ptxas are not covered.")
     return session
 
 

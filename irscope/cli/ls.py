@@ -118,7 +118,7 @@ def ls(cache: bool = False, folder: Path | None = None, *, filters: Filters, to:
     rows = _by_graph(filters.chosen(every, last))
     none = "No capture is stored. Record one: irscope record FILE."
     if every:
-        none = f"None of the {len(every)} captures fits {', '.join(filters.described())}."
+        none = f"None of the {len(every)} captures matches {', '.join(filters.described())}."
     to.emit(lambda: rows_json(rows), lambda width, color: rows_text(rows, width, color) if rows else none)
     return 0
 

@@ -94,7 +94,7 @@ def _with_report(captures: StoredCaptures, source: Path) -> Capture:
     from irscope.record.gpu.nsight import find_nsight
 
     if not source.is_file():
-        raise UsageError(f"--counters {str(source)!r} is no file: give a .ncu-rep, or the CSV of its source page.")
+        raise UsageError(f"--counters {str(source)!r} is not a file: give a .ncu-rep, or the CSV of its source page.")
     tool = ""
     if source.suffix == ".ncu-rep":
         nsight = find_nsight()
@@ -150,8 +150,8 @@ def _measured(subject: str | None, variants: Sequence[Variant], record_options: 
 def _check_backend(capture: Capture) -> None:
     if capture.target.backend != "cuda":
         raise UsageError(
-            f"{capture.name} was compiled for {capture.target}: Nsight Compute reads the counters of NVIDIA's GPUs "
-            "alone. AMD's own tool is rocprofv3."
+            f"{capture.name} was compiled for {capture.target}: Nsight Compute reads the counters of NVIDIA GPUs "
+            "only. AMD's own tool is rocprofv3."
         )
 
 

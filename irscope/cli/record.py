@@ -103,16 +103,18 @@ def _is_kept(captures: StoredCaptures) -> bool:
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:
-    code = 0
+    code, recorded = 0, list[CaptureFile]()
     with _collection_at(path) as collection:
         with collection.changing():
             if not programs:
-                code = _added(None, collection, record_options, is_command=True)
+                code = _added(None, collection, record_options, recorded, is_command=True)
             for one in programs:
-                code = _added(one, collection, record_options) or code
+                code = _added(one, collection, record_options, recorded) or code
         added = {entry.facts.id: collection.added.get(entry.file, "") for entry in collection.entries()}
         for problem in collection.unreadable:
             say(problem)
+    if len(programs) > 1:
+        _become_last(StoredCaptures(recorded))
     made = collection_at(path)
     rows = [] if made is None else collection_rows(made, made.entries())
     to.emit(
@@ -135,7 +137,7 @@ def _collection_at(path: Path) -> Generator[Collection]:
         yield Collection(path)
         return
     if path.exists() and not is_packed(path):
-        raise UsageError(f"-o {str(path)!r} is no collection: name another file, or a folder.")
+        raise UsageError(f"-o {str(path)!r} is not a collection: name another file, or a folder.")
     work = working_folder(path)
     if path.exists():
         unpack(path, work)
@@ -147,7 +149,12 @@ def _collection_at(path: Path) -> Generator[Collection]:
 
 
 def _added(
-    subject: str | None, collection: Collection, record_options: RecordingOptions, *, is_command: bool = False
+    subject: str | None,
+    collection: Collection,
+    record_options: RecordingOptions,
+    recorded: list[CaptureFile],
+    *,
+    is_command: bool = False,
 ) -> int:
     """Record one program, or copy captures that are there; returns the exit code, and prints what went wrong."""
     try:
@@ -155,7 +162,9 @@ def _added(
             return tell_failures(captures_of_command(record_options, collection))
         is_program = subject is None or not is_capture(subject.partition("::")[0])
         if is_program or record_options.changes_a_capture:
-            return tell_failures(captures_of(subject, record_options, collection=collection))
+            captures = captures_of(subject, record_options, collection=collection)
+            recorded += captures.files
+            return tell_failures(captures)
         copied: list[CaptureFile] = []
         for file in stored_captures(subject).files:
             if (capture := readable(file)) is None:

@@ -123,7 +123,7 @@ def ptxas_at(text: str, option: str) -> str:
     """The path of a ptxas; raises UsageError for what is no program."""
     path = Path(text).expanduser().absolute()
     if not os.access(path, os.X_OK) or path.is_dir():
-        raise UsageError(f"{option} ptxas={text}: {path} is no program. Give the path of a ptxas alone.")
+        raise UsageError(f"{option} ptxas={text}: {path} is not a program. Give the path of a ptxas alone.")
     return str(path)
 
 

@@ -76,7 +76,7 @@ class _Wanted:
         rows = {"--check": self.check, "--finding": self.finding, "--meaning": self.meaning, "--vs": self.versus}
         given = [name for name, value in rows.items() if value is not None]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
+            raise UsageError(f"{' and '.join(given)} are several criteria: give one.")
         if not self.versus and (self.result or self.differs != "outcome"):
             raise UsageError("--differs and --result go with --vs KEY=VALUE, the other side of the comparison.")
 

@@ -11,9 +11,9 @@ def serve(kind: str, folder: str | None = None, port: int = 0, show: bool = Fals
     """Serve captures, passes, findings and layouts to agents (mcp), editors (lsp) and browsers (page).
 
     mcp: the Model Context Protocol on standard input and output, until the input ends. docs/agents.md lists the tools;
-    needs pip install 'irscope[mcp]'.
+    needs the extra mcp.
     lsp: the Language Server Protocol, likewise: findings, costs and IR of a Python file, which is recorded (so it
-    runs) at each save. docs/editors.md has the settings of editors; needs pip install 'irscope[lsp]'.
+    runs) at each save. docs/editors.md has the settings of editors; needs the extra lsp.
     page: the page over a collection with search, until Ctrl-C, to browsers of this machine that have the printed
     address. It writes nothing, and runs no code.
 

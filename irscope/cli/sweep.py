@@ -137,7 +137,7 @@ def recorded_with(
     if held := [one for one in subjects if not is_program(one, record_options)]:
         raise UsageError(
             f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold, and {held[0]!r} "
-            "is no program that could be recorded again: give the FILE."
+            "is not a program that can be recorded again: give the FILE."
         )
     asked = replace(record_options, constants=constants)
     return StoredCaptures(file for one in subjects for file in captures_of(one, asked, becomes_last=False).files)

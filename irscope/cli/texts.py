@@ -178,7 +178,8 @@ def annotation_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
 
     if unknown := next((word for word in words if word not in (*COLUMNS, "all")), None):
         raise UsageError(
-            f"--annotate {unknown!r} is no column: write {', '.join(COLUMNS)} or all.{did_you_mean(unknown, COLUMNS)}"
+            f"--annotate {unknown!r} is not a column: write {', '.join(COLUMNS)} or all."
+            f"{did_you_mean(unknown, COLUMNS)}"
         )
     return tuple(column for column in COLUMNS if column in words or "all" in words)
 

@@ -115,7 +115,7 @@ def _measured(path: Path) -> Sequence[MeasuredKernel]:
         raise ParseError(f"--proton {str(path)!r} {error}.") from error
     kernels, damaged = read_proton(data.decode("utf-8", "replace"), path.name)
     if damaged:
-        say(f"{damaged} lines of {path.name} are no whole object, and were passed over.")
+        say(f"{damaged} lines of {path.name} are not complete objects and were skipped.")
     return kernels
 
 

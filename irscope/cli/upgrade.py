@@ -51,7 +51,7 @@ def upgrade(
 ) -> int:
     """Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.
 
-    Grafting finds the blame: one version compiles on from the artifact of a stage that the other version made.
+    Grafting finds the blame: one version resumes from the artifact of a stage that the other version made.
 
     Options:
         from_python = --from ENV: An environment with a Triton, or its Python. Default: this one.
@@ -225,7 +225,7 @@ def _recorded_by_both(
     if errors and one_will_do:
         first = str(errors[0]).strip().splitlines()
         name = subject or asked.program
-        say(f"{name} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")
+        say(f"{name} does not run under both, so both compile the IR of one of them: {first[-1] if first else ''}")
         stored += sides[0]
         return [], []
     if errors:

@@ -46,8 +46,8 @@ def verify(
         --passes: Name the first pass of TTIR or TTGIR that changed the kernel's meaning.
         --bits: With --vs or a second capture: whether both give the same bits: sums in the same order.
         --all-programs: Execute all programs of a launch, however many there are.
-        --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
-            some.
+        --for-all-arguments: Prove with z3 that no access is out of bounds for any integer arguments, or find a
+            counterexample.
         --better: With --vs or a second capture: whether that is better, the same result in less predicted time, for
             other sizes too; of two FILEs with a GPU, in less measured time. The exit code is 0 only where it is.
     """
@@ -105,7 +105,7 @@ def _better(
         if counts[0] != counts[1] or (counts[0] > 1 and len({one.name for one in sides[0]}) < counts[0]):
             names = ["; ".join(f"{one.name} ({one.id[:8]})" for one in side) for side in sides]
             raise UsageError(
-                f"--better compares launch with launch: {names[0]} against {names[1]}. Name one on each side."
+                f"--better compares launch with launch: {names[0]} versus {names[1]}. Name one on each side."
             )
         pairs = paired(*sides)
         timer = _timer((subject, other), (sides[0], sides[1]), record_options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
-from irscope.errors import DeviceFault
+from irscope.errors import DeviceFault, UsageError
 from irscope.model.capture import Capture
 
 Verdict = Literal["identical", "close", "different", "nan", "fault", "timeout", "failed"]
@@ -26,7 +26,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One launch's outputs against those of the same launch under the empty plan, on the same inputs."""
+    """One launch's outputs compared with those of the same launch under the empty plan, on the same inputs."""
 
     verdict: Verdict
     """`identical`: bitwise. `close`: within the noise of the empty plan's own runs. `nan`: it computed a NaN, whatever
@@ -117,7 +117,7 @@ class Measurement:
     ratio: Ratio | None = None
     """Of `after` to `before`."""
     agreement: Agreement | None = None
-    """What `after` leaves in memory against what `before` leaves, on the inputs of `before`; None if not compared."""
+    """What `after` leaves in memory, compared with `before`, on the inputs of `before`; None if not compared."""
     why_not_compared: str = ""
 
     @property
@@ -155,7 +155,7 @@ def ratio_of(
     of the noise but that the rounds are independent (Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2,
     confidence intervals for quantiles). `again_us`: the baseline's own program, loaded a second time and timed like a
     variant; the interval is widened by what that differs from the baseline, for where a program lies in memory is no
-    difference between programs. Raises ValueError for fewer than `FEWEST_ROUNDS` pairs.
+    difference between programs. Raises UsageError for fewer than `FEWEST_ROUNDS` pairs.
     """
     ratios = _ratios(variant_us, baseline_us)
     rank = _rank_of_low(len(ratios))
@@ -170,10 +170,15 @@ def _ratios(variant_us: Sequence[float], baseline_us: Sequence[float]) -> list[f
     return sorted(time / baseline for time, baseline in zip(variant_us, baseline_us, strict=True))
 
 
+def require_rounds(count: int) -> None:
+    """Raise UsageError for fewer rounds than a confidence interval needs."""
+    if count < FEWEST_ROUNDS:
+        raise UsageError(f"{count} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+
+
 def _rank_of_low(count: int) -> int:
     """0-based rank of the interval's lower end: the largest whose symmetric interval still has the confidence."""
-    if count < FEWEST_ROUNDS:
-        raise ValueError(f"{count} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+    require_rounds(count)
     # P(fewer than rank + 1 of the ratios lie below the true median) stays under half of what may go wrong.
     allowed = (1.0 - _CONFIDENCE) / 2.0
     below, rank = 0.5**count, 0

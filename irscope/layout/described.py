@@ -183,7 +183,7 @@ def choose_layouts(
     if operation is not None:
         known = {use.name for item in layouts for use in item.row.operations}
         chosen = [item for item in chosen if any(_same_operation(use.name, operation) for use in item.row.operations)]
-        _check(chosen, f"no operation {operation!r} has to do with a layout", operation, known)
+        _check(chosen, f"no operation {operation!r} uses a layout", operation, known)
     if line is not None:
         ending = f":{line}"
         known = {place.rpartition(":")[2] for item in layouts for place in item.python_lines}

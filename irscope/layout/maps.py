@@ -83,7 +83,7 @@ def solve(pivots: Mapping[int, tuple[int, int]], vector: int) -> int:
     """The combination of columns that makes a vector; raises UsageError if there is none."""
     rest, combination = _reduce(pivots, vector, 0)
     if rest:
-        raise UsageError(f"no input leads to element {vector}.")
+        raise UsageError(f"no input maps to element {vector}.")
     return combination
 
 
@@ -344,7 +344,7 @@ class MemoryMap:
         """(CTA, first byte) of an element, by its row-major index; raises UsageError if it lies nowhere."""
         place = self.places[element]
         if place < 0:
-            raise UsageError(f"element {element} lies nowhere in this layout.")
+            raise UsageError(f"element {element} is not in this layout.")
         return place // self.offsets, self.byte(place % self.offsets)
 
     def bank(self, offset: int) -> int:

@@ -79,7 +79,7 @@ def parse_typed(text: str, shape: Sequence[int]) -> Encoding:
     # What the reader tolerates (a sign that no parameter has, a number that is too long) it does not give back.
     if not encoding.parameters or _bare(encoding.text.partition("<")[2]) != _bare(parameters_text(encoding)):
         raise ParseError(
-            f"{encoding.text!r} is damaged: the parameters that can be read are "
+            f"{encoding.text!r} is malformed: the parameters that can be read are "
             f"{parameters_text(encoding) or 'none'!r}. Write them as TTGIR does."
         )
     _check_fields(encoding)
@@ -174,14 +174,14 @@ def _check_brackets(text: str) -> None:
             wanted = opened.pop() if opened else ""
             if token != wanted:
                 missing = f"{wanted!r} is missing before it" if wanted else "nothing is open there"
-                raise ParseError(f"{text!r} is damaged at {text[position:][:20]!r}: {missing}.")
+                raise ParseError(f"{text!r} is malformed at {text[position:][:20]!r}: {missing}.")
             if not opened:
                 last = position
     if opened:
         raise ParseError(f"{text!r} is cut off: {''.join(reversed(opened))!r} is missing at its end.")
     if text[last + 1 :].strip() and last >= 0:
         raise ParseError(
-            f"{text!r} is damaged: nothing may follow the encoding, but {text[last + 1 :].strip()!r} does."
+            f"{text!r} is malformed: nothing may follow the encoding, but {text[last + 1 :].strip()!r} does."
         )
 
 
@@ -200,7 +200,7 @@ def _check_fields(encoding: Encoding) -> None:
         missing = [name for name, form in fields.items() if not form.endswith("?") and name not in names]
         if missing:
             raise UsageError(
-                f"{holder.text!r} is not whole: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+                f"{holder.text!r} is incomplete: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
             )
         missing = [
             " and ".join(name for name in group if name not in names) for group in _TOGETHER.get(holder.kind, ())
@@ -208,7 +208,7 @@ def _check_fields(encoding: Encoding) -> None:
         if holder.kind in _UNNAMED and "" not in dict(holder.parameters):
             missing = [_FORMS[_UNNAMED[holder.kind]]]
         if missing and all(missing):
-            raise UsageError(f"{holder.text!r} is not whole: {' or '.join(missing)} is missing.")
+            raise UsageError(f"{holder.text!r} is incomplete: {' or '.join(missing)} is missing.")
         for name, value in holder.parameters:
             form = fields[name].removesuffix("?") if name else _UNNAMED.get(holder.kind, "")
             if not _has_form(value, form):

@@ -98,7 +98,7 @@ def _atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     addresses, kind = _places(step, frame, "ptr", dtype), str(step.attribute("atomic_rmw_op"))
     function = combining(machine.arithmetic, kind, dtype)
     if function is None:
-        raise step.not_run(f"the atomic operation {kind!r} is not executed")
+        raise step.not_run(f"irscope does not execute the atomic operation {kind!r}")
     if isinstance(function, np.ufunc) and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
         machine.memory.accumulate(addresses, values, mask, function, frame.rows, dtype)
         # Nobody uses it.
@@ -122,7 +122,7 @@ def _poll(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     expected = step.array(frame, "expected")
     found = machine.memory.load(step.array(frame, "ptr"), None, None, step.dtype_of("expected"), frame.rows) == expected
     if not found.all() and len(step.operands) < 3:
-        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: it waits forever")
+        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: the wait never completes")
     return (found,)
 
 
@@ -209,7 +209,7 @@ def _reduce_tile(
     kind = str(step.attribute("kind"))
     ufunc = _COMBINE.get(kind)
     if ufunc is None:
-        raise step.not_run(f"the reduction {kind!r} is not executed")
+        raise step.not_run(f"irscope does not execute the reduction {kind!r}")
     ufunc, block = machine.arithmetic.atomic(ufunc, tensor.dtype), _as_block(values, tensor)
     machine.memory.accumulate(addresses, block, mask, ufunc, frame.rows, tensor.dtype)
 
@@ -295,7 +295,7 @@ def _tensormap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 def _described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     addresses = np.broadcast_to(step.array(frame, "rawDesc"), frame.count)
     if any(int(address) not in machine.tensormaps for address in addresses):
-        raise step.not_run("no tensor map was written there")
+        raise step.not_run("no tensor map was written at that address")
     maps = [machine.tensormaps[int(address)] for address in addresses]
     base = np.concatenate([one[0] for one in maps])
     sizes = tuple(map(np.concatenate, zip(*[one[1] for one in maps], strict=True)))

@@ -89,7 +89,7 @@ def captured_inputs(
     names = [one.path for one in record.arguments]
     for name in given:
         if name not in names:
-            raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
+            raise UsageError(f"{capture.name} has no argument {name!r}.{did_you_mean(name, names)}")
     needed = sum(max(one.storage_bytes or 0, prod(one.shape)) for one in record.arguments)
     check_memory(needed, limits)
     random = np.random.default_rng(seed)
@@ -137,7 +137,7 @@ def _dtype(one: Argument) -> np.dtype[Any]:
     if name in _PLAIN:
         return np.dtype(name)
     if not name.startswith(("bfloat", "float")):
-        raise NotRun(f"{one.path} has elements of {one.dtype}, a type that is not computed")
+        raise NotRun(f"{one.path} has elements of {one.dtype}, which irscope does not compute")
     return narrow_float(name)
 
 
@@ -225,6 +225,13 @@ def run_text(
     return {name: tensor.copy() for name, tensor in inputs.tensors.items()}
 
 
+def launched_grid(capture: Capture) -> tuple[int, int, int]:
+    """The grid of a capture's launch; raises UsageError where there was none."""
+    if capture.launch.grid is None:
+        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    return capture.launch.grid
+
+
 def run_capture(
     capture: Capture,
     values: Mapping[str, Any] | None = None,
@@ -249,8 +256,6 @@ def run_capture(
 
     Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
     """
-    grid = capture.launch.grid
-    if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    grid = launched_grid(capture)
     inputs = captured_inputs(capture, values, seed, limits)
     return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer, limits=limits)

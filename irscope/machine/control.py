@@ -48,7 +48,7 @@ class Bindings:
         if found is not None:
             return found
         if self.parent is None:
-            raise NotRun(f"{value.name} is used, and no operation that ran defines it")
+            raise NotRun(f"{value.name} is used, but no executed operation defines it")
         found = self.parent.held(value)
         if self.index is not None:
             found = take(found, self.index)
@@ -160,14 +160,14 @@ class Step:
         """The memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, MemoryView):
-            raise self.not_run(f"its operand {name!r} is no view of shared or tensor memory")
+            raise self.not_run(f"its operand {name!r} is not a view of shared or tensor memory")
         return found
 
     def descriptor(self, frame: Bindings, name: str) -> Descriptor:
         """The tensor in global memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, Descriptor):
-            raise self.not_run(f"its operand {name!r} is no tensor descriptor")
+            raise self.not_run(f"its operand {name!r} is not a tensor descriptor")
         return found
 
     def full(self, frame: Bindings, place: int, programs: int = 1) -> Array:
@@ -218,7 +218,7 @@ class ElementBudget:
         """Take what the operations of a block compute; raises NotRun if nothing is left."""
         self.elements -= programs * sum(prod(one.shape) for step in steps for one in step.types)
         if self.elements < 0:
-            raise NotRun("not run: it computes more than the limit of this run")
+            raise NotRun("not run: more work than the limit of this run")
 
 
 class Machine:
@@ -304,8 +304,8 @@ class Machine:
         if not goes_on:
             what = f"{step.operation.name}, line {step.operation.first_line}"
             if self.is_alone or own is not None:
-                raise WaitsForOthers(f"{what}: a program waits for others, which are not executed with it")
-            raise NeverEnds(f"{what}: it waits forever")
+                raise WaitsForOthers(f"{what}: a program waits for programs that are not executed with it")
+            raise NeverEnds(f"{what}: the wait never completes")
 
     # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────
 

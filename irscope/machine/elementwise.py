@@ -186,7 +186,7 @@ def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
     if rounding not in ("rtne", "rtz"):
         raise step.not_run(f"the rounding {rounding!r} is stochastic")
     if dtype.itemsize == 1 and step.opcode == "arith.truncf":
-        raise step.not_run("how this conversion to float8 saturates is not stated")
+        raise step.not_run("the saturation mode of this conversion to float8 is unspecified")
     return (convert_float(values, dtype, rounding),)
 
 
@@ -205,7 +205,7 @@ def _constant(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if isinstance(value, Dense):
         numbers = value.values
         if not numbers:
-            raise step.not_run("its elements are not read")
+            raise step.not_run("cannot read the elements of the constant")
         shape = (1,) * (rank + 1) if value.is_splat else (1, *step.shape)
     else:
         numbers, shape = (cast("int | float", value),), (1,) * (rank + 1)
@@ -389,7 +389,7 @@ def called_function(step: Step) -> FloatFunction:
     test = _TESTS.get(name) or _TESTS.get(name.removesuffix("f")) or _TESTS.get(name.removesuffix("d"))
     function = test or _LIBRARY.get(name) or (_LIBRARY.get(name[:-1]) if name.endswith("f") else None)
     if function is None:
-        raise step.not_run(f"the function {symbol!r} is not among those that irscope computes")
+        raise step.not_run(f"the function {symbol!r} is not one that irscope computes")
     return function
 
 
@@ -426,7 +426,7 @@ def _map(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """A region for each element, or for several that follow one another."""
     pack = step.number("pack", 1)
     if pack != 1:
-        raise step.not_run("elements in packs are not executed")
+        raise step.not_run("irscope does not execute packed elements")
     operands = np.broadcast_arrays(*[step.full(frame, place, frame.count) for place in range(len(step.operands))])
     shape = operands[0].shape
     index = np.repeat(np.arange(frame.count), operands[0].size // frame.count)

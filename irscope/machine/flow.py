@@ -133,7 +133,7 @@ def _thread_id(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         if not by_thread.intersection(operation.operands) or operation.opcode == "cond_barrier":
             continue
         if not operation.opcode.startswith("arith."):
-            raise step.not_run(f"{operation.name}, line {operation.first_line}, takes a number of the thread")
+            raise step.not_run(f"{operation.name}, line {operation.first_line}, depends on the thread index")
         by_thread.update(operation.results)
     return _nothing(machine, step, frame)
 

@@ -86,11 +86,11 @@ def _local_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), after.shape)
     chosen = np.broadcast_to(True if mask is None else mask, indices.shape)
     if len(np.unique(flat[chosen])) < chosen.sum() and any(map(machine.is_used, step.results)):
-        raise step.not_run("several of its elements update one place, in an order that is open")
+        raise step.not_run("several of its elements update one address, in unspecified order")
     before = after.reshape(-1)[flat]
     combine = combining(machine.arithmetic, str(step.attribute("atomic_rmw_op")), after.dtype)
     if combine is None:
-        raise step.not_run("this atomic operation is not executed")
+        raise step.not_run("irscope does not execute this atomic operation")
     # One after another: NumPy's own form for repeated places is for plain ufuncs alone.
     whole = after.reshape(-1)
     for place, value in zip(flat[chosen].tolist(), values[chosen], strict=True):
@@ -120,7 +120,7 @@ def _strided(step: Step, frame: Bindings) -> MemoryView:
     """The view that an operation takes a part of; raises NotRun if a reshape left it without strides."""
     view = step.view(frame, "src")
     if view.lies_as:
-        raise step.not_run("a reshape of transposed memory made its operand")
+        raise step.not_run("its operand is a reshape of transposed memory")
     return view
 
 
@@ -169,7 +169,7 @@ def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     strides = _contiguous(step.shape, dtype.itemsize)
     if not _is_whole(view):
         if view.lies_as or len(step.shape) != len(view.shape) or view.strides[-1] != view.dtype.itemsize:
-            raise step.not_run("the memory that it reinterprets has gaps, or is transposed")
+            raise step.not_run("the reinterpreted memory has gaps or is transposed")
         # Rows lie as far apart as before.
         strides = (*view.strides[:-1], dtype.itemsize)
     form = form_of(step.type, machine.module)
@@ -201,7 +201,7 @@ def _copy_to_global(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
 def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     source, target = step.view(frame, "src"), step.view(frame, "dst")
     if source.shape != target.shape or source.dtype != target.dtype:
-        raise step.not_run("it copies tiles of scales whose order is undocumented")
+        raise step.not_run("it copies tiles of scales, whose order is undocumented")
     machine.shared.write(target, machine.shared.read(source, frame.rows), frame.rows)
     _signal(machine, step, frame, None)
     return [_TOKEN] * len(step.results)
@@ -226,7 +226,7 @@ def _begin_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
     index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
     part = frame if predicate is None else frame.part(index)
     if step.group("offsets"):
-        raise step.not_run("an im2col copy is not executed")
+        raise step.not_run("irscope does not execute im2col copies")
     if len(index):
         view = step.view(part, "result")
         barrier = step.view(part, "barrier") if step.group("barrier") else None
@@ -257,7 +257,7 @@ def _arrive(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     count, size = step.number("count", 1), step.number("size", 0)
     clusters = machine.module.option("num-ctas")
     if size and isinstance(clusters, int) and clusters > 1:
-        raise NotRun("a barrier of a cluster, each of whose CTAs counts the bytes of its own part, is not executed")
+        raise NotRun("irscope does not execute mbarriers of a cluster, where each CTA counts its own bytes")
     machine.shared.arrive(step.view(frame, "alloc"), frame.rows, count, size, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 
@@ -306,7 +306,7 @@ def _nothing_cancelled(machine: Machine, step: Step, frame: Bindings) -> Sequenc
 
 def _ballot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if step.operand_types[1].shape:
-        raise step.not_run("its threads may differ")
+        raise step.not_run("its predicate is a tensor")
     mask, holds = (frame.array(value) for value in step.operands)
     return (np.where(holds, mask, np.zeros(1, mask.dtype)),)
 
@@ -395,7 +395,7 @@ def _arrive_named(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     place, numbers = machine.partitions.number, np.unique(step.array(frame, "bar"))
     threads = machine.partition_threads[place] if place is not None and place < len(machine.partition_threads) else 0
     if not threads or numbers.size != 1:
-        raise step.not_run("it is not known which threads meet at it")
+        raise step.not_run("the threads that arrive at it are unknown")
     programs = len(machine.program_ids[0])
     no_arrivals = (np.zeros(programs, np.int64), np.zeros(programs, np.int64))
     arrived, opened = machine.named_barriers.setdefault(int(numbers[0]), no_arrivals)

@@ -170,7 +170,7 @@ class Runner(Interpreter):
         carried = self._head(loop, head) if head > _FEW_ITERATIONS else None
         head = head if carried is not None else 0
         if most - head > _MOST_ITERATIONS:
-            self.note(f"of the loop of line {loop.operation.first_line} one of {most} iterations was evaluated")
+            self.note(f"one of {most} iterations of the loop in line {loop.operation.first_line} was evaluated")
             with self.weighted(self.weight.often(iterations, iterations)):
                 self._at_once(loop, None)
             return loop.lost(self)

@@ -219,7 +219,7 @@ class GlobalMemory:
         self._check(kind, places, dtype.itemsize)
         shift = dtype.itemsize.bit_length() - 1
         if shift and int(np.bitwise_or.reduce(places, axis=None)) & (dtype.itemsize - 1):
-            raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is no multiple of them")
+            raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is not a multiple of them")
         return places >> shift if shift else places, mask
 
     def _check(self, kind: _AccessKind, places: Array, size: int) -> None:

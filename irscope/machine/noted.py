@@ -75,7 +75,7 @@ class Opaque:
         """Something unknown for each element; raises ValueError if the value is not made of integers."""
         kind, bits = self.type, bits_of(self.type)
         if not bits or prod(kind.shape) > MOST_ELEMENTS:
-            raise ValueError(f"{kind.element.text if kind.element is not None else kind.text!r} is no integer")
+            raise ValueError(f"{kind.element.text if kind.element is not None else kind.text!r} is not an integer")
         shape = (self.programs, *kind.shape) if kind.form == "tensor" else (self.programs,)
         places = np.arange(prod(shape), dtype=np.int64).reshape(shape)
         low, high = (-1, 0) if bits == 1 else (-FAR, FAR)

@@ -174,7 +174,7 @@ def as_number(values: Any, bits: int = 64) -> Number:
     if not isinstance(values, np.ndarray):
         return constant(int(values), bits)
     if values.dtype.kind not in "bi":
-        raise ValueError(f"{values.dtype} is no integer")
+        raise ValueError(f"{values.dtype} is not an integer")
     known = values.astype(np.int64)
     return Number(-known, 1) if values.dtype == np.bool_ else Number(known, 8 * values.dtype.itemsize)
 

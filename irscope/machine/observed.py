@@ -17,7 +17,7 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.machine.arithmetic import is_float
-from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at
+from irscope.machine.captured import StageOfRun, captured_inputs, launched_grid, run_text, text_at
 from irscope.machine.control import Bindings, Machine, Step
 from irscope.machine.launch import NO_LIMITS, SMALL_RUN, RunLimits
 from irscope.machine.values import Array, Held, unsigned
@@ -110,9 +110,7 @@ def observe_values(
 
     Raises NotRun, WrongProgram and UsageError.
     """
-    grid = capture.launch.grid
-    if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    grid = launched_grid(capture)
     text = text_at(capture, stage, at)
     watch = _Watch(text, capture)
     inputs = captured_inputs(capture, values, seed, limits)
@@ -160,9 +158,7 @@ def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: R
     Of a value that was loaded, or made of one, nothing is returned. `programs`: numbers of those that are run. Raises
     NotRun where a tensor is not known or a limit is exceeded, WrongProgram and UsageError.
     """
-    grid = capture.launch.grid
-    if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
+    grid = launched_grid(capture)
     inputs = captured_inputs(capture, limits=limits)
     if inputs.made_up:
         raise NotRun(f"not run: the elements of {', '.join(inputs.made_up)} are not known")

@@ -98,7 +98,7 @@ class Partitions:
         number = self.number
         while not is_ready():
             if number is None or self._idle > len(self._alive):
-                raise NeverEnds(f"{what}: it waits forever")
+                raise NeverEnds(f"{what}: the wait never completes")
             self._pass_turn(number)
         self._idle = 0
 

@@ -127,7 +127,7 @@ class PtxCta(CtaRegisters):
             while group.blocked is None and group in self._groups and group.at < bound:
                 self.executed += 1
                 if self.executed > most:
-                    raise NotRun(f"it executes more than the {most} instructions that are followed")
+                    raise NotRun(f"it executes more than {most} instructions")
                 if self._step(group):
                     break
 
@@ -152,7 +152,7 @@ class PtxCta(CtaRegisters):
         places = waiting or list(self._where.values())
         items = [(step.item, int(group.threads[0])) for step, group in places]
         if waiting and any(not self._is_whole(group.threads) for _, group in waiting):
-            raise DivergentBarrier("a barrier of all threads of a warp is reached by some of them only", items)
+            raise DivergentBarrier("only some threads of a warp reach a barrier of the whole warp", items)
         raise StuckThreads("threads wait forever", items)
 
     def _is_whole(self, threads: _Integers) -> bool:
@@ -195,7 +195,7 @@ class PtxCta(CtaRegisters):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]
-            raise NotComputed(f"whether line {step.item.line} of the PTX is executed depends on what is not computed")
+            raise NotComputed(f"line {step.item.line} of the PTX has a predicate that is not computed")
         holds = self._value(parse_operand(name))[group.threads] != 0
         return group.threads[~holds if text.startswith("@!") else holds]
 

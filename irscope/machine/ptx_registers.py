@@ -256,7 +256,9 @@ class CtaRegisters:
     def _known(self, operand: Operand, threads: _Integers, step: PtxStep) -> _Integers:
         """The values in threads; raises NotRun where one is unknown."""
         if operand.name and self._is_unknown(operand.name, threads):
-            raise NotComputed(f"line {step.item.line} of the PTX ({step.item.opcode}) depends on what is not computed")
+            raise NotComputed(
+                f"line {step.item.line} of the PTX ({step.item.opcode}) depends on a value that is not computed"
+            )
         return self._value(operand)[threads] + (operand.value if operand.kind == "address" else 0)
 
     def _uniform(self, operand: Operand, threads: _Integers, step: PtxStep) -> int:

@@ -254,7 +254,7 @@ def _to_integer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 def _bitcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     source = dtype_of(step.operand_types[0])
     if is_float(source) and source != step.dtype:
-        raise step.not_run("the bits of a float are no matter of this arithmetic")
+        raise step.not_run("this arithmetic does not model the bits of floats")
     if source == step.dtype:
         return (frame.array(step.operands[0]),)
     return [machine.arithmetic.embed(values) for values in _arrays(ELEMENTWISE[step.opcode](machine, step, frame))]
@@ -444,7 +444,7 @@ def first_difference(left: RingMemory, right: RingMemory) -> RingDifference | No
     shared = {storage for storage, _ in left.initial_reads ^ right.initial_reads}
     both = left.initial_reads | right.initial_reads
     if any((storage, True) in both and (storage, False) in both for storage in shared):
-        raise NotRun("one of both reads floats of a tensor as integers")
+        raise NotRun("one of the two runs reads floats of a tensor as integers")
     differing: list[RingDifference] = []
     ours, theirs = left.written(), right.written()
     for dtype in {*ours, *theirs}:

@@ -86,7 +86,7 @@ class SharedMemory:
         """The elements of a view; raises NotRun where they were written through another form."""
         for memory in view.memories:
             if memory.written_as not in ("", view.form):
-                raise NotRun(f"memory is read as {view.form} that was written as {memory.written_as}")
+                raise NotRun(f"memory written as {memory.written_as} is read as {view.form}")
         parts = self._windows(view, len(rows))
         if len(parts) == 1:
             whole = parts[0][0]
@@ -128,7 +128,7 @@ class SharedMemory:
         last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, shape, strict=True))
         size = data.shape[1] // cell
         if offset < 0 or last + view.dtype.itemsize > size:
-            raise WrongProgram(f"a view begins {offset} bytes into an allocation of {size}, and ends outside")
+            raise WrongProgram(f"a view begins {offset} bytes into an allocation of {size} bytes and ends outside it")
         strides = (data.strides[0], *(cell * stride for stride in view.strides))
         dtype = self.arithmetic.held_as(view.dtype)
         return np.ndarray((self.programs, *shape), dtype, cast(Any, data), offset * cell, strides)

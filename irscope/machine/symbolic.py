@@ -159,7 +159,7 @@ class Interpreter(Machine):
             held = held.number()
             self._give((value,), (held,))
         if not isinstance(held, (np.ndarray, Number)):
-            raise ValueError(f"{value.name} is no number")
+            raise ValueError(f"{value.name} is not a number")
         return held
 
     def number(self, value: Value) -> Number:

@@ -103,7 +103,7 @@ def _reduce(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     while (size := operands[0].shape[axis]) > 1:
         half = size // 2
         if size % 2:
-            raise step.not_run("its axis is no power of two long")
+            raise step.not_run("the size of its axis is not a power of two")
         left = [np.take(one, range(half), axis) for one in operands]
         right = [np.take(one, range(half, size), axis) for one in operands]
         operands = _combined(machine, step, frame, left, right)

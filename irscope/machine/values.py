@@ -139,7 +139,7 @@ class MemoryView:
     def memory(self) -> MemoryAllocation:
         """The allocation of all programs; raises NotRun if they have different ones."""
         if not (self.owner == self.owner[0]).all():
-            raise NotRun("programs hold views of different memory")
+            raise NotRun("programs hold views of different allocations")
         return self.memories[int(self.owner[0])]
 
 
@@ -199,7 +199,7 @@ def _of_same_memories(parts: Sequence[tuple[MemoryView, Array]]) -> list[tuple[H
     """The same views, each with the allocations of all."""
     first = parts[0][0]
     if any((view.strides, view.form, view.lies_as) != (first.strides, first.form, first.lies_as) for view, _ in parts):
-        raise NotRun("programs hold views whose elements lie differently")
+        raise NotRun("programs hold views with different layouts")
     memories = list({id(one): one for view, _ in parts for one in view.memories}.values())
     places = {id(one): place for place, one in enumerate(memories)}
     found: list[tuple[Held, Array]] = []

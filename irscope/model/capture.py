@@ -36,7 +36,7 @@ class Failure:
 
     kind: FailureKind
     message: str
-    """What the compiler, the assembler or Python said; the first line says most."""
+    """The message of the compiler, the assembler or Python; its first line is the summary."""
     stage: str = ""
     """The stage that failed; empty where none had begun. For an IR file that is none, the file's."""
     pass_label: str = ""
@@ -55,7 +55,7 @@ class Failure:
 
     @property
     def verdict(self) -> str:
-        """`failed in ptxas`, or what else came of it."""
+        """`failed in ptxas`, or another outcome."""
         if self.kind == "fit":
             return "failed to fit"
         if self.kind == "resources":
@@ -102,7 +102,7 @@ class Stage:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("edited", "mlir", "a snapshot that was edited, and compiled on from"),
+    Stage("edited", "mlir", "an edited snapshot, from which the compile resumed"),
     Stage("source", "mlir", "unoptimised Triton IR, as the Python front end made it"),
     Stage("ttir", "mlir", "Triton IR"),
     Stage("glir", "mlir", "Gluon IR"),
@@ -172,7 +172,7 @@ class Launch:
     others: tuple[OtherLaunch, ...] = ()
     """Further launches on the virtual GPU, with other arguments or another grid: the first eight. As `record`."""
     assumptions: tuple[Assumption, ...] = ()
-    """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
+    """The placeholder values up to this launch, for data that was not computed; not part of the identity."""
 
     @property
     def assumption_notes(self) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ PassOutcome = Literal["ran", "skipped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PassSnapshot:
-    """One pass of the pipeline: what it was, what came of it, and the IR after it."""
+    """One pass of the pipeline: its name, its outcome and the IR after it."""
 
     index: int
     """0-based place in the whole pipeline of its group."""
@@ -258,32 +258,32 @@ class PassSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a binary takes on the device. None: not known, or the target has no such thing."""
+    """What a binary uses on the device. None: not known, or the target has no such thing."""
 
     registers: int | None = None
     """32-bit registers per thread (on AMD: VGPRs per lane, without accumulation VGPRs)."""
     accumulator_registers: int | None = None
-    """AMD: AGPRs a lane."""
+    """AMD: AGPRs per lane."""
     scalar_registers: int | None = None
-    """AMD: SGPRs a wave; NVIDIA: uniform registers, where they are known."""
+    """AMD: SGPRs per wave; NVIDIA: uniform registers, where they are known."""
     spill_store_bytes: int | None = None
     """Bytes that each thread stores to spill registers (on AMD: 4 times the spilled VGPRs)."""
     spill_load_bytes: int | None = None
-    """Bytes a thread loads of what was spilled."""
+    """Bytes that each thread loads from spilled registers."""
     scalar_spills: int | None = None
     """AMD: spilled SGPRs."""
     stack_bytes: int | None = None
-    """Local (scratch) memory a thread."""
+    """Local (scratch) memory per thread, in bytes."""
     shared_bytes: int | None = None
-    """Shared memory (LDS) a block, static and dynamic."""
+    """Shared memory (LDS) per CTA, static and dynamic."""
     tensor_memory_columns: int | None = None
-    """Blackwell: columns of tensor memory a CTA."""
+    """Blackwell: columns of tensor memory per CTA."""
     constant_bytes: int | None = None
     code_bytes: int | None = None
     instruction_count: int | None = None
     """Instructions of the kernel's machine code, padding left out."""
     barriers: int | None = None
-    """Named barriers a block."""
+    """Named barriers per CTA."""
 
     @property
     def spilled_bytes(self) -> int | None:
@@ -352,11 +352,11 @@ class Capture:
     layouts: tuple[LayoutRow, ...] = ()
     """The layouts of the TTGIR, with the compiler's own map of each."""
     operations: tuple[OperationLines, ...] = ()
-    """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
+    """Which operation of the TTGIR the lines of the assembly are from; empty until they are requested."""
     log: CompilerLog | None = None
-    """What the compiler says of its reasons; None where nobody asked yet."""
+    """The compiler's log of its decisions; None until it is requested."""
     times: CompileTimes | None = None
-    """Where the time of a compile of its own went; None where nobody asked yet."""
+    """Where the time of a separate compile went; None until it is requested."""
     profile: Profile | None = None
     """The hardware's counters of the launch; None where it was not profiled."""
     resources: Resources = field(default_factory=Resources)
@@ -367,9 +367,9 @@ class Capture:
     """Triton's own metadata of the compiled kernel, as JSON holds it."""
     sources: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of this recording: placeholder values, guesses, things left out."""
+    """Remarks on this recording: placeholder values, assumptions, omissions."""
     graphs: tuple[GraphOrigin, ...] = ()
-    """The graphs of TorchInductor's that the kernel was generated for; empty for a kernel that somebody wrote. No part
+    """The graphs of TorchInductor's that the kernel was generated for; empty for a kernel written by hand. No part
     of the identity."""
     snapshot_level: SnapshotLevel = "triton"
     """Which passes' texts were kept: of all, while Triton's dialects were there, or none."""
@@ -401,7 +401,7 @@ class Capture:
 
     @property
     def has_compiled(self) -> bool:
-        """Whether there is a binary, one that asks for more than there is included."""
+        """Whether there is a binary, including one that exceeds the device's limits."""
         return self.failure is None or self.failure.kind == "fit"
 
     @property

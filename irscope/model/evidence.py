@@ -14,7 +14,7 @@ BaselineFacts = Mapping[str, BaselineValue]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was written down of some kernels."""
+    """The recorded facts of kernels."""
 
     kernels: Mapping[str, Mapping[str, BaselineFacts]] = field(default_factory=dict[str, Any])
     """`KERNEL TARGET` → variant → its facts. A variant is `x=*fp16%16 n=i32 BLOCK=64 num_warps=8`."""
@@ -26,7 +26,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What a GPU was measured to reach."""
+    """The measured peak rates of a GPU."""
 
     device: str
     """As its driver names it."""
@@ -40,12 +40,12 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What was measured of one launch of a capture's kernel."""
+    """The measured counters of one launch of a capture's kernel."""
 
     page: str
     """Nsight Compute's source page of that launch as CSV: a row for each instruction."""
     device: str = ""
-    """The name of the GPU; empty if the report does not say it."""
+    """The name of the GPU; empty if the report does not name it."""
     tool: str = ""
     """`Nsight Compute 2025.3.1.0`; empty where only its export was read."""
     own_binary: bool = False
@@ -81,7 +81,7 @@ MOST_LOG_LINES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PassLog:
-    """What was printed during one pass, or in a stage before, between and after its passes."""
+    """The output of one pass, or of a stage before, between and after its passes."""
 
     stage: str
     text: str
@@ -99,7 +99,7 @@ class CompilerLog:
     passes: tuple[PassLog, ...] = ()
     """Those that printed something, in the order they ran; a stage's own output stands after that of its passes."""
     differing: tuple[str, ...] = ()
-    """The stages that the second compile made otherwise than the first, for which the log may not hold.
+    """The stages that differ between the second compile and the first, for which the log may not hold.
 
     Of one and the same PTX, ptxas may make another cubin the next time.
     """
@@ -127,7 +127,7 @@ class TimeSpan:
 
 @dataclass(frozen=True, slots=True)
 class CompileTimes:
-    """Where the time of a compile went: of a compile of its own, in which only times were recorded."""
+    """Where the time of a compile went: of a separate compile, in which only times were recorded."""
 
     spans: tuple[TimeSpan, ...]
     """In the order they began, each before those within it."""
@@ -143,7 +143,7 @@ GraphPart = Literal["forward", "backward", "inference", ""]
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of the FX graph that TorchInductor made kernels of, and the line of Python that it stands for."""
+    """A node of the FX graph that TorchInductor generated kernels for, and the line of Python that it stands for."""
 
     name: str
     """`mul_3`"""
@@ -159,7 +159,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphCall:
-    """What the code of a graph calls beside its Triton kernels: a function of a library or of ATen."""
+    """A function of a library or of ATen that the code of a graph calls, next to its Triton kernels."""
 
     callee: str
     """`extern_kernels.addmm`"""
@@ -190,7 +190,7 @@ class GraphOrigin:
     nodes: tuple[GraphNode, ...] = ()
     """The nodes after decomposition, which the kernel computes."""
     others: tuple[GraphCall, ...] = ()
-    """What the graph calls that is no Triton kernel."""
+    """The calls of the graph that are not Triton kernels."""
 
     @property
     def title(self) -> str:

@@ -49,7 +49,7 @@ class CaptureFacts:
 
     @property
     def has_compiled(self) -> bool:
-        """Whether there is a binary, one that asks for more than there is included."""
+        """Whether there is a binary, including one that exceeds the device's limits."""
         return self.failure in ("", "fit")
 
     @staticmethod

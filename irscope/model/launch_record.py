@@ -34,7 +34,7 @@ class Argument:
     """A scalar's value; inf and nan as text."""
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = field(default=(), metadata=ANY_VALUE)
-    """In elements; those of what is no tensor of torch, but is passed for one, may be negative: a flipped view."""
+    """In elements; those of an object other than a torch tensor may be negative: a flipped view."""
     storage_offset: int | None = field(default=None, metadata=ANY_VALUE)
     """Elements between the beginning of the storage and the tensor's first; None where that is not known."""
     storage_bytes: int | None = None
@@ -136,10 +136,10 @@ _PREFIXES: dict[DecisionKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A value that the virtual GPU gave in place of data that nobody computed, and what followed from it."""
+    """A placeholder value of the virtual GPU, and what it decided."""
 
     name: str
-    """What `--assume` calls it: the variable that it was assigned to, the kernel's parameter, or FILE:LINE."""
+    """Its name for `--assume`: the variable that it was assigned to, the kernel's parameter, or FILE:LINE."""
     value: str
     """As Python prints it."""
     file: str = ""
@@ -175,7 +175,7 @@ class Assumption:
 
 
 def joined(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Several accounts of what was assumed as one: each assumption once, with all that any says it decided."""
+    """Merge assumptions: each once, with all that it decided."""
     found: dict[tuple[str, str, int], Assumption] = {}
     for item in assumptions:
         held = found.setdefault((item.name, item.file, item.line), item)

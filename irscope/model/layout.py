@@ -54,7 +54,7 @@ class LinearLayout:
                         f"a basis of {name!r}, {vector!r}, has {len(vector)} parts: there are {len(outputs)} outputs."
                     )
                 if any(not 0 <= part < size for part, (_, size) in zip(vector, outputs, strict=True)):
-                    raise UsageError(f"a basis of {name!r}, {vector!r}, leaves the shape {tuple(shape)!r}.")
+                    raise UsageError(f"a basis of {name!r}, {vector!r}, is outside the shape {tuple(shape)!r}.")
         return LinearLayout(vectors, outputs)
 
     @property
@@ -216,7 +216,7 @@ _CODES: tuple[RefusalCode, ...] = get_args(RefusalCode)
 
 
 def layout_to_json(row: LayoutRow) -> dict[str, Any]:
-    """A row as plain values: its fields, and those of its answer beside them."""
+    """A row as plain values: its fields, and those of its answer."""
     return {
         "alias": row.alias,
         "encoding": row.encoding,
@@ -256,5 +256,5 @@ def _answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
         sizes = data["out_dims"]
         layout = LinearLayout.of(data["bases"], [size for _, size in sizes], [name for name, _ in sizes])
     except (KeyError, UsageError) as error:
-        return LayoutRefusal("damaged", f"this is no linear layout ({error}): it has 'bases' and 'out_dims'.")
+        return LayoutRefusal("damaged", f"this is not a linear layout ({error}): it has 'bases' and 'out_dims'.")
     return LayoutMap(layout, tupled(data.get("padding", ())), data.get("note", ""))

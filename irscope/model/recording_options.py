@@ -113,7 +113,7 @@ class RecordingOptions:
     )
     values_timeout_s: float | None = _option(
         None,
-        "--values-timeout SECONDS (0..): With --values, end a launch after so long; its tensors stay as they were. "
+        "--values-timeout SECONDS (0..): With --values, end a launch after this time; its tensors are unchanged. "
         "Default: never.",
         keyword="values_timeout_s",
     )
@@ -175,12 +175,12 @@ class RecordingOptions:
     )
     jobs: int | None = _option(
         None,
-        "--jobs, -j N (1..): Compile N launches at a time while the script goes on. Default: one for each core. 1: one "
-        "after another, and a script stops at the first that fails. With --values: threads that run programs.",
+        "--jobs, -j N (1..): Compile N launches at a time while the script continues. Default: one for each core. 1: "
+        "one after another, and a script stops at the first that fails. With --values: threads that run programs.",
         keyword="jobs",
     )
     resume: bool = _option(
-        False, "--resume: Do not compile again what is stored, such as by an earlier recording that was interrupted."
+        False, "--resume: Do not compile again launches that are stored, for example by an interrupted recording."
     )
     timeout_s: float = _option(
         300.0, "--timeout SECONDS (0.1..): Time limit for compiling one kernel.", keyword="timeout_s"

@@ -453,7 +453,7 @@ _NAMED = {
 def theme_named(name: str) -> _Theme:
     """A theme; raises UsageError for a name that is none."""
     if (found := next((one for one in _NAMED.values() if one.name == name), None)) is None:
-        raise UsageError(f"--theme {name!r} is no theme.{did_you_mean(name, THEMES)}")
+        raise UsageError(f"--theme {name!r} is not a theme.{did_you_mean(name, THEMES)}")
     return found
 
 

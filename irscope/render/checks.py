@@ -134,7 +134,7 @@ def _lines(report: Report, root: Path) -> Iterator[str]:
     yield _plain(_summary_line(report))
     if report.groups:
         yield ""
-        yield "| assertion | kernel | line | what is the case |"
+        yield "| assertion | kernel | line | result |"
         yield "| --- | --- | --- | --- |"
         yield from (_row(group, root) for group in report.groups)
         for group in report.groups[:_MOST_DETAILS]:
@@ -226,14 +226,14 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
 
 RULES = {
     "compiles": "The kernel compiles, and fits on the device.",
-    "safe": "No launch accesses memory as it may not.",
-    "max-compile-time": "Compiling takes at most so much processor time.",
-    "max-regs": "A thread takes at most so many registers.",
+    "safe": "No launch has an invalid or racing access.",
+    "max-compile-time": "The compile takes at most this much processor time.",
+    "max-regs": "A thread uses at most this many registers.",
     "no-spills": "No register is spilled to local memory.",
     "max-shared": "A CTA uses at most this many bytes of shared memory.",
     "uses": "The kernel has instructions of a family, or an operation.",
-    "min-width": "Accesses of global memory move at least so many bits per thread at once.",
-    "pipelined": "The loads that the dots of a loop read are begun in an iteration before.",
+    "min-width": "Accesses of global memory move at least this many bits per thread at once.",
+    "pipelined": "Loads of a loop's dots are issued in an earlier iteration.",
     "filecheck": "The text of a stage matches a file of FileCheck patterns.",
     "golden": "The text of a stage is structurally equal to a file.",
     "baseline": "Nothing got worse than the baseline.",

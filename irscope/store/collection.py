@@ -246,7 +246,9 @@ def _parts(path: Path) -> dict[str, tuple[int, int]]:
                 if row.compress_type != zipfile.ZIP_STORED or row.file_size != row.compress_size:
                     raise CaptureFormatError(f"{str(path)!r}: its {row.filename!r} was compressed again.")
                 if Path(row.filename).name != row.filename or "\\" in row.filename:
-                    raise CaptureFormatError(f"{str(path)!r}: its {row.filename!r} is no name of a file in a folder.")
+                    raise CaptureFormatError(
+                        f"{str(path)!r}: its {row.filename!r} is not the name of a file in a folder."
+                    )
                 file.seek(row.header_offset)
                 header = file.read(_HEADER_BYTES)
                 # The lengths of the name and of the extra field, which may differ from those in the directory.
@@ -254,4 +256,4 @@ def _parts(path: Path) -> dict[str, tuple[int, int]]:
                 parts[row.filename] = row.header_offset + _HEADER_BYTES + skipped, row.file_size
             return parts
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise CaptureFormatError(f"{str(path)!r} is no collection, or is damaged: {error}") from error
+        raise CaptureFormatError(f"{str(path)!r} is not a collection, or is damaged: {error}") from error

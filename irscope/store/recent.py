@@ -150,7 +150,7 @@ class CaptureStore:
             reason = "the store dropped the last recording (IRSCOPE_STORE_LIMIT_MB). 'irscope ls' lists what it holds"
         if rows_of_last := [rows[name] for name in names if name in rows]:
             return rows_of_last
-        raise CaptureNotFound(f"'last' is no file, and {reason}.")
+        raise CaptureNotFound(f"'last' is not a file, and {reason}.")
 
     def find(self, text: str) -> Path:
         """The file of a capture given by path, by the beginning of its id, by the name of an edit, or as `last`.
@@ -167,7 +167,7 @@ class CaptureStore:
         paths = self.paths()
         if not paths:
             reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
-            raise CaptureNotFound(f"{text!r} is no file, and {reason}.")
+            raise CaptureNotFound(f"{text!r} is not a file, and {reason}.")
         named = [path for path in paths if len(text) >= 4 and _id_of(path).startswith(text)]
         if len(named) == 1:
             return named[0]

@@ -295,7 +295,7 @@ def check_operations(rows: Iterable[OperationLines], texts: Mapping[str, str]) -
 
 def _check_stage(name: str, backend: str) -> None:
     if not _STAGE.fullmatch(name):
-        raise CaptureFormatError(f"its stage {name!r} is no name of a stage.")
+        raise CaptureFormatError(f"its stage {name!r} is not the name of a stage.")
     # A third-party backend has stages of its own.
     if backend in ("cuda", "hip") and name not in STAGE_NAMES:
         raise CaptureFormatError(f"{backend} has no stage {name!r}: it has {', '.join(STAGE_NAMES)}.")
@@ -335,4 +335,4 @@ def _checked_fields(kind: Any) -> tuple[str, ...]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")

@@ -54,7 +54,7 @@ class Verdict:
     def text(self) -> str:
         """Each breach with its line, causes and IR."""
         if self.breaches is None:
-            return f"{self.kernel} has nothing that this is about"
+            return f"{self.kernel} has no operation that this checks"
         return "\n".join(
             [self.kernel, *(line for breach in self.breaches for line in breach_lines(breach))]
             if self.breaches
@@ -63,7 +63,7 @@ class Verdict:
 
     def __repr__(self) -> str:
         if self.breaches is None:
-            return f"<{self.assertion} says nothing of {self.kernel}>"
+            return f"<{self.assertion} does not apply to {self.kernel}>"
         if not self.breaches:
             return f"<{self.assertion} holds of {self.kernel}>"
         first = self.breaches[0]

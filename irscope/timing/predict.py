@@ -335,7 +335,7 @@ def _without_conflicts(access: Access) -> Access:
 
 
 class Model:
-    """A launch on a part, which answers how long it would take if it behaved otherwise."""
+    """The timing model of a launch on a part, which also predicts changed behaviour."""
 
     def __init__(self, capture: Capture, *, part: str | None = None, clock: Clock | None = None) -> None:
         """The arguments, and what is raised, are those of `predict_with`."""

@@ -49,7 +49,7 @@ _MOST_USED = 0.95
 
 @dataclass(slots=True)
 class Span:
-    """What the timeline shows of one warp of the first CTA: from when to when it did, or waited for, something."""
+    """An interval in the timeline of one warp of the first CTA: work or a wait."""
 
     warp: int
     index: int

@@ -195,9 +195,8 @@ class CtaVerifier:
         words = [("writes" if writes else "reads") for writes in (race.first_writes, race.second_writes)]
         is_unit = race.first_thread is None or "not awaited" in race.kind
         who = "an asynchronous unit" if is_unit else "one thread"
-        detail = (
-            f"{who} {words[0]} what is {'written' if race.second_writes else 'read'} after it: {_DETAILS[race.kind]}"
-        )
+        later = "written" if race.second_writes else "read"
+        detail = f"{who} {words[0]} an address that is later {later}: {_DETAILS[race.kind]}"
         witnesses = (
             self._witness(race.first, race.first_thread, program),
             self._witness(race.second, race.second_thread, program),

@@ -87,7 +87,7 @@ class PassMeaning:
 
 @dataclass(frozen=True, slots=True)
 class MeaningVerdict:
-    """What was found of the passes of one capture, or of two captures."""
+    """The verdict on the passes of one capture, or on two captures."""
 
     rows: tuple[PassMeaning, ...] = ()
     """Of each pass that changed the text."""
@@ -96,7 +96,7 @@ class MeaningVerdict:
     programs: int = 0
     all_programs: int = 0
     lowering: PassMeaning | None = None
-    """Of the PTX, beside the TTGIR; None where there is none. Not decided, it does not decide the answer."""
+    """Of the PTX, compared with the TTGIR; None without PTX. The answer does not depend on it if it is not decided."""
 
     @property
     def answer(self) -> _MeaningAnswer:
@@ -145,7 +145,7 @@ def verify_passes(
         capture: of a launch that was recorded with its arguments, and with its passes.
         programs: how many programs of the launch are run at the most; None for all.
         values: name → the elements of a tensor, or a number, for what the capture does not hold.
-        progress: is told which pass is being compared.
+        progress: gets the label of the pass that is being compared.
     """
     steps = list(_texts(capture))
     reason = _not_run(capture) or ("" if len(steps) > 1 else "the capture holds no IR after single passes")

@@ -70,7 +70,7 @@ class _Prover:
         for one in first:
             is_read = one.operation.kind not in ("store", "descriptor")
             if self.tensors[one.found.path].is_unwritten and is_read:
-                self._open(f"whether what {self._named(one)} reads of torch.empty was written")
+                self._open(f"whether the memory of torch.empty that {self._named(one)} reads was written")
             self._bounds(one)
         for number, one in enumerate(first):
             for other in second[number:]:
@@ -198,7 +198,7 @@ def _element_bytes(module: MlirModule, operation: Operation) -> int:
         pointed = element_of(module.type_of(value)).element
         if pointed is not None:
             return max(pointed.bits // 8, 1)
-    raise Unread(f"the size of what {operation.name} accesses is not read")
+    raise Unread(f"the size of the access of {operation.name} is unknown")
 
 
 def chosen_programs(count: int, each: int, most: int | None) -> Sequence[int]:

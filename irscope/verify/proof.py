@@ -58,7 +58,7 @@ class ArgumentsVerdict:
     def scope(self) -> str:
         """What the answer covers."""
         if self.answer == "proved":
-            return "no access is out of bounds, whatever the integer arguments are"
+            return "no access is out of bounds for any integer arguments"
         if self.answer == "counterexample":
             return ", ".join(f"{name} = {value}" for name, value in self.arguments)
         return self.undecided[0] if self.undecided else ""

@@ -347,7 +347,7 @@ class _Verifier:
         kinds = ["writes" if one[0].kind == "store" else "updates" if one[0].kind == "atomic" else "reads"
                  for one in (first, second)]  # fmt: skip
         detail = (
-            f"one program {kinds[0]} what another {kinds[1]}, and no atomic operation orders them "
+            f"one program {kinds[0]} an address that another {kinds[1]}, and no atomic operation orders them "
             f"({conflict.count} place{'s' if conflict.count > 1 else ''} at once)"
         )
         if first[0].kind == second[0].kind == "store" and self._is_equal(text, conflict, first[1], second[1]):
@@ -431,7 +431,7 @@ class _Verifier:
         left = len(self._own) - len(own)
         if left and not self.violations:
             self.undecided.append(
-                f"{left} more programs read what they write, and their threads were not followed "
+                f"{left} more programs read addresses that they write, and their threads were not followed "
                 "(--all-programs follows them)"
             )
 
@@ -559,7 +559,7 @@ class _Verifier:
             self.undecided.append(f"whether a barrier stands between {names}: the assembly was not matched with them")
         elif missing:
             kinds = [("writes" if one.kind == "store" else "reads") for one in (conflict.first, conflict.second)]
-            detail = f"one thread {kinds[0]} what another thread of the program {kinds[1]}, with no barrier between"
+            detail = f"one thread {kinds[0]} an address that another one {kinds[1]}, with no barrier between"
             places = tuple(witness.place for witness in witnesses)
             if places not in self._told:
                 self._told.add(places)

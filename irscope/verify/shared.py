@@ -94,7 +94,7 @@ class SharedOrder(CtaListener):
         self._clocks = threads + _MOST_UNITS
         places = shared_bytes // granule + 1
         if 4 * (places * self._clocks + 2 * threads * (2 * threads + _MOST_UNITS)) > _MOST_BYTES:
-            raise NotRun("too large: the shared memory of its threads is more than is followed")
+            raise NotRun("too large: more shared memory per program than is followed")
         # Threads, units, and behind these the copies of each thread.
         self._known = np.zeros((threads, self._clocks + threads), np.int32)
         self._visible = np.zeros_like(self._known)

@@ -144,7 +144,7 @@ class Terms:
         kind = self.module.type_of(value)
         if kind.form == "pointer":
             if name not in self.tensors:
-                raise Unread(f"{name} is no tensor of the launch")
+                raise Unread(f"{name} is not a tensor of the launch")
             return _Pointer(name, self.z3.IntVal(0))
         if kind.form == "descriptor":
             stated = self._descriptors.get(name)

@@ -88,11 +88,11 @@ class AccessWitness:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that the launch does and may not do, with the accesses that show it."""
+    """A fault of the launch, with the accesses that show it."""
 
     kind: ViolationKind
     detail: str
-    """What is wrong, in a sentence with its numbers."""
+    """The fault in one sentence, with its numbers."""
     accesses: tuple[AccessWitness, ...] = ()
     address: str = ""
     """The argument and the bytes behind its first element: `x_ptr + 4096 bytes`."""
@@ -136,7 +136,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class SafetyVerdict:
-    """What was found of one launch."""
+    """The verdict on one launch."""
 
     violations: tuple[Violation, ...] = ()
     undecided: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class SafetyVerdict:
     shared: str = ""
     """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; `not used`; `not checked: …`."""
     proved: bool = False
-    """Whether z3 proved of the programs that were not executed that they stay in bounds, and meet in no place."""
+    """Whether z3 proved that the programs that were not executed stay in bounds, and never access the same address."""
 
     @property
     def answer(self) -> Answer:

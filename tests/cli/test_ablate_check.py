@@ -100,7 +100,7 @@ def test_which_pass_of_a_plan_makes_the_compile_fail(irscope: Run, product: Capt
     data = found(irscope, "last", "--check", "compiles", *plan)
     assert data["guilty"] == ["ttgir:accelerate_matmul#1"]
     assert data["kept"] == []
-    assert "fails in llir:to_llvmir#1" in data["right"]["saw"]
+    assert "fails in llir:to_llvmir#1" in data["right"]["observed"]
     code, out, _ = irscope("ablate", "last", "--check", "registers=1", *plan)
     assert code == 1
     assert "under the plan it cannot be judged" in out
@@ -225,7 +225,7 @@ def test_results_and_times_of_a_gpu(
     off = [word for name in ("ttgir:triton_licm", "ttgir:pipeline", "ttir:cse") for word in ("-d", name)]
     data = found(irscope, KERNELS, *off, *check)
     assert data["guilty"] == ["ttgir:pipeline#1"]
-    assert data["right"]["saw"] in ("different", "2.00x (1.90 to 2.10)")
+    assert data["right"]["observed"] in ("different", "2.00x (1.90 to 2.10)")
 
 
 def test_the_shorter_way_to_write_a_plan() -> None:

@@ -72,7 +72,7 @@ def test_exit_codes_and_the_two_forms_of_an_answer(irscope: Run, reference: Refe
         (["--uses", "wgmmma"], "Did you mean 'wgmma'"),
         (["--min-width", "tl.load"], "OPERATION=BITS"),
         (["--max-shared", "lots"], "KiB"),
-        (["--no-finding", "IRS1"], "no kind of finding"),
+        (["--no-finding", "IRS1"], "is not a finding"),
         (["--golden", "a.ttgir"], "FILE:STAGE"),
         (["--golden", "a.ttgir:ttgr"], "Did you mean 'ttgir'"),
         (["--golden", "nowhere.ttgir:ttgir"], "--update writes it"),

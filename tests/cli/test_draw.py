@@ -144,7 +144,7 @@ def test_parts_of_assembly_are_chosen(product: str) -> None:
         ("dataflow", ["--lines", "1"], "irscope source shows"),
         ("warps", [], "has no partitions of warps"),
         ("warps", ["--stage", "ttgir"], "does not go with draw warps"),
-        ("dataflow", ["--theme", "drak"], "--theme 'drak' is no theme. Did you mean 'dark'?"),
+        ("dataflow", ["--theme", "drak"], "--theme 'drak' is not a theme. Did you mean 'dark'?"),
         ("dataflow", ["--width", "1280"], "--width is of a picture"),
         ("dataflwo", [], "Did you mean 'dataflow'?"),
     ],

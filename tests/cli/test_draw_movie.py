@@ -46,14 +46,14 @@ def test_a_page_opens_at_it(irscope: Run, matmul: Path, tmp_path: Path) -> None:
 def test_what_is_no_movie_is_refused(irscope: Run, matmul: Path, tmp_path: Path) -> None:
     for words, said in (
         (("-o", tmp_path / "x.pdf"), "movie is drawn as svg, gif, png, html"),
-        (("-o", tmp_path / "x.gif", "--frame", "2"), "a picture that does not move: an .svg or a .png"),
+        (("-o", tmp_path / "x.gif", "--frame", "2"), "a still picture: an .svg or a .png"),
         (("-f", "gif"), "a GIF is written to a file: -o movie.gif"),
-        (("-o", tmp_path / "x.png"), "a PNG does not move: --frame N"),
-        (("-o", tmp_path / "x.html", "--frame", "2"), "a picture that does not move"),
+        (("-o", tmp_path / "x.png"), "a PNG is one frame: give --frame N"),
+        (("-o", tmp_path / "x.html", "--frame", "2"), "a still picture"),
         (("-f", "svgg"), "not as 'svgg'. Did you mean 'svg'?"),
         (("--stage", "ptx"), "no pass changed the IR in stage 'ptx': there are ttir, ttgir"),
         (("--frame", "400"), "has frames 0 to"),
-        (("--theme", "pink"), "'pink' is no theme"),
+        (("--theme", "pink"), "'pink' is not a theme"),
     ):
         code, out, told = irscope("draw", "movie", matmul, *words)
         assert code in (1, 2), words

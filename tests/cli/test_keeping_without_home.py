@@ -26,7 +26,7 @@ AXPY = (
     "BLOCK=128",
 )
 LOG = ROOT / "tests/data/dumps/3.9.0.failing.xz"
-NOT_KEPT = "The recording is not kept: there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one\n"
+NOT_KEPT = "The recording was not stored: there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one\n"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ def test_the_last_capture_is_none(without_home: Callable[..., Done], words: tupl
     done = without_home(*words)
     assert done.returncode == 1
     assert done.stderr == (
-        "irscope: 'last' is no file, and there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one.\n"
+        "irscope: 'last' is not a file, and there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names "
+        "one.\n"
     )
 
 

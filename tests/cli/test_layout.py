@@ -86,8 +86,8 @@ def test_the_page(tmp_path: Path) -> None:
         ([FLASH, "--compare", "#mma"], "--compare '#B' compares"),
         (["#ttg.blocked<{order = [0]}>", "--shape", "64"], "sizePerThread, threadsPerWarp, warpsPerCTA are missing"),
         (["#ttg.blocked<{}>"], "needs a shape: --shape 128x64"),
-        (["#ttg.blocked<{}>", "--shape", "64xtwo"], "is no shape"),
-        (["#ttg.blocked<{}>", "--shape", "²x4"], "is no shape"),
+        (["#ttg.blocked<{}>", "--shape", "64xtwo"], "is not a shape"),
+        (["#ttg.blocked<{}>", "--shape", "²x4"], "is not a shape"),
     ],
 )
 def test_messages(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,4 +66,4 @@ def test_a_problem_is_told() -> None:
     text = attempts_text([("num_stages=1", fits), ("BLOCK_M = 8", None)])
     assert text.splitlines()[2].split() == ["num_stages=1", "4096", "fits"]
     assert text.splitlines()[3].split(maxsplit=4)[:3] == ["BLOCK_M", "=", "8"]
-    assert text.splitlines()[3].endswith("its Python cannot be compiled so")
+    assert text.splitlines()[3].endswith("its Python does not compile with that change")

@@ -14,13 +14,12 @@ import pytest
 
 import irscope as irscope_package
 from irscope.cli.command import Command
-from irscope.cli.commands import COMMANDS, main_group
+from irscope.cli.commands import COMMANDS, EVERYDAY, GROUPS, main_group
 from tests.cli.conftest import Run
 
 MOST_COMMANDS = 28
-PLANNED = {"time", "tune"}
 MOST_OPTIONS = 15
-GROUPS = ["Record", "See", "Explain", "Change and compare", "Guard"]
+TITLES = ["Every day", "Record", "See", "Explain", "Change and compare", "Guard"]
 
 
 def command(name: str) -> Command:
@@ -36,9 +35,18 @@ def shown_options(name: str) -> list[click.Option]:
 
 
 def test_commands_are_few_and_in_five_groups() -> None:
-    assert len({*COMMANDS, *PLANNED} - {"roofline"}) <= MOST_COMMANDS
+    assert len(COMMANDS) == len({*COMMANDS}) <= MOST_COMMANDS
     titles = re.findall(r"^(\w[\w ]*):$", main_group().get_help(click.Context(main_group())), re.MULTILINE)
-    assert [title for title in titles if title != "Options"] == GROUPS
+    assert [title for title in titles if title != "Options"] == TITLES
+
+
+def test_the_ten_everyday_commands_are_named_first_and_lead_their_groups() -> None:
+    overview = main_group().get_help(click.Context(main_group()))
+    assert re.findall(r"\w+", overview.partition("Every day:")[2].partition("Record:")[0]) == [*EVERYDAY]
+    assert len(EVERYDAY) == 10
+    for names in GROUPS.values():
+        everyday = [name in EVERYDAY for name in names]
+        assert everyday == sorted(everyday, reverse=True), names
 
 
 @pytest.mark.parametrize("name", [one for one in COMMANDS if one != "record"])

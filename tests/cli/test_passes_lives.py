@@ -33,7 +33,7 @@ def test_an_operation(irscope: Run, stored: Path) -> None:
         ["ttgir:p3#1", "0", "-1"],
         ["total", "0", "+2"],
     ]
-    assert "one of several equal ones" in table.splitlines()[2]
+    assert "one of several equal operations" in table.splitlines()[2]
     assert there.startswith("Present after ttgir:p2#1: 1\n")
     assert "k.py:7" in there
     assert "ttgir:p1#1" in there

@@ -154,14 +154,14 @@ def test_files_that_are_no_collection(irscope: Run, kernels: Path, tmp_path: Pat
     assert code == 0
     capture.write_bytes(MATMULS[0].read_bytes())
     code, _, said = irscope("record", kernels, "-o", capture)
-    assert (code, "is no collection: name another file" in said) == (2, True)
+    assert (code, "is not a collection: name another file" in said) == (2, True)
     assert not is_packed(capture)
     for names in (["../outside.irscope"], ["a\\b.irscope"]):
         with zipfile.ZipFile(hostile := tmp_path / "hostile.irscope", "w") as archive:
             for name in ("index.json", *names):
                 archive.writestr(name, b"{}")
         code, _, said = irscope("show", hostile)
-        assert (code, "is no name of a file in a folder" in said) == (1, True)
+        assert (code, "is not the name of a file in a folder" in said) == (1, True)
     with zipfile.ZipFile(hostile, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("index.json", b"{}")
         archive.writestr("bomb.irscope", bytes(1 << 20))

@@ -105,7 +105,7 @@ def test_reduced_python_is_as_the_page_says(reference: Reference) -> None:
     )
     assert python_file(made).startswith(f"# RUN: {command} --option maxnreg=64\n")
     assert "```python\ndef chains(x_ptr):" in reduction_markdown(None, made)
-    assert "12 → 2 lines; gone: 3 statements" in reduction_text(None, made)
+    assert "12 → 2 lines; removed: 3 statements" in reduction_text(None, made)
 
 
 def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
     ir.write_text("x")
     rows = {
         ("reduce", path): "did not fail",
-        ("reduce", path, "--check", "true", "--finding", "IRS101"): "--check and --finding are several things",
+        ("reduce", path, "--check", "true", "--finding", "IRS101"): "--check and --finding are several criteria",
         ("reduce", path, "--finding", "IRS999"): "no finding has that code",
         ("reduce", path, "--finding", "IRS701"): "has no finding IRS701",
         ("reduce", path, "--check", "true", "--stage", "llir"): "--stage 'llir': write source, ttir, ttgir",
@@ -127,7 +127,7 @@ def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
         ("reduce", path, "--vs", "triton=nowhere"): "neither a Python",
         ("reduce", path, "--vs", "num_warps=8", "--result"): "the CPU cannot judge the result",
         ("reduce", path, "--check", "true", "--python-output", tmp_path / "a.py"): "give --trust too",
-        ("dump", ir, "--into", "ttgir"): "--into is for a file of MLIR",
+        ("dump", ir, "--into", "ttgir"): "--into is for files of MLIR",
     }
     for words, said in rows.items():
         code, out, err = irscope(*words)
@@ -211,15 +211,15 @@ def test_what_cannot_be_reduced_says_why() -> None:
     kernel = replace(sourceless.launch.kernel, source="def chains(): pass")
     capture = replace(sourceless, launch=replace(sourceless.launch, kernel=kernel))
     unread = str(refuse_lost(capture, "it failed in parsing the ttir", [], ["stage ttir"]))
-    assert "MLIR does not read stage ttir" in unread
+    assert "cannot parse stage ttir" in unread
     assert unread.endswith("irscope reduce --python-output FILE reduces the Python text of the kernel.")
     assert "the capture holds no IR" in str(refuse_lost(capture, "it failed", []))
     unparsed = replace(capture, failure=Failure("parse", "custom op is unknown", "ttgir"))
     told = str(refuse_lost(unparsed, "it failed in parsing the ttgir", []))
-    assert "MLIR does not read the ttgir" in told
+    assert "cannot parse the ttgir" in told
     assert "--python" not in told
     lost = str(refuse_lost(capture, "it failed", ["stage ttir"], ["stage source"], capture))
-    assert "is not so when it is compiled again from stage ttir" in lost
+    assert "but not when it is compiled again from stage ttir" in lost
     assert "--python" not in str(refuse_lost(sourceless, "it failed", []))
 
 

@@ -183,7 +183,7 @@ def test_results_on_a_gpu_that_stands_in(
     file = tmp_path / "reduced.mlir"
     code, _, err = irscope("reduce", KERNELS, "--vs", "plan=-pipeline", "--result", "-o", file)
     assert code == 0, err
-    assert "kept: it writes what the launch writes, and the other side" in err
+    assert "kept: its output is that of the launch, and the other side" in err
     text = file.read_text()
     assert "tt.load" in text
     # All arguments of the launch.

@@ -142,7 +142,7 @@ def test_from_ir_where_the_python_text_is_not_enough(
     run(["reproduce", put(capture, tmp_path), "--verify", "--trust", "-o", str(tmp_path / "file.py")])
     made = capsys.readouterr()
     said = " ".join(made.err.split())
-    assert "compiles on from the IR of stage source" in said
+    assert "resumes from the IR of stage source" in said
     assert "the capture does not hold scaled, which loop uses" in said
     assert re.search(r"^(identical|different): .*source, ", made.out, re.MULTILINE)
     environment = {**os.environ, "PYTHONPATH": ""}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 import warnings
@@ -189,6 +191,16 @@ def test_the_command(
         "IRS101": 1, "IRS402": 1
     }  # fmt: skip
     assert unseen(reference, "sweep") == []
+
+
+def test_a_script_without_a_guard_sweeps(capture: Capture, tmp_path: Path) -> None:
+    save(capture, tmp_path / "it.irscope")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import irscope\nprint(len(irscope.sweep(irscope.load('it.irscope'), {'num_warps': [2]}, jobs=1)))\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
 
 PROGRAM = """

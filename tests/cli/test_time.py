@@ -162,7 +162,7 @@ def test_what_is_calibrated_is_used_and_named(irscope: Run) -> None:
     assert after["seconds"] - before["seconds"] == pytest.approx(1e-3, rel=0.01)
     assert "--calibrate" in irscope("time", MATMUL, "--part", "h100")[1]
     assert not json.loads(irscope("time", MATMUL, "--part", "h200", "--json")[1])[0]["is_calibrated"]
-    with pytest.raises(UsageError, match="none of the parts"):
+    with pytest.raises(UsageError, match="is not a part"):
         calibrate("python", lambda _: {"device": "Unheard Of 1", "constants": constants})
     with pytest.raises(NoDevice, match="could not be measured"):
         calibrate("/nonexistent/python")
@@ -205,11 +205,11 @@ def test_what_proton_measured_stands_beside_the_prediction(irscope: Run, tmp_pat
 def test_other_files_than_protons_are_refused(irscope: Run, tmp_path: Path) -> None:
     whole = (PROTON / "matmul.chrome_trace").read_text()
     for name, text, status, said in (
-        ("half", whole[:-200], 0, "1 lines of half are no whole object"),
-        ("cut", (PROTON / "matmul.hatchet").read_text()[:200], 1, "is no whole JSON"),
+        ("half", whole[:-200], 0, "1 lines of half are not complete objects"),
+        ("cut", (PROTON / "matmul.hatchet").read_text()[:200], 1, "is not complete JSON"),
         ("other", '{"traceEvents": []}', 1, "holds no kernel that Proton measured"),
-        ("text", "kernel 12 us", 1, "is no output of Proton's"),
-        ("packed", "\x82\xa5frame", 1, "is no output of Proton's"),
+        ("text", "kernel 12 us", 1, "is not an output of Proton"),
+        ("packed", "\x82\xa5frame", 1, "is not an output of Proton"),
     ):
         (tmp_path / name).write_text(text)
         code, _, err = irscope("time", MATMUL, "--proton", tmp_path / name)

@@ -64,8 +64,8 @@ def test_another_ptxas_is_blamed(irscope: Run, product: Capture, tmp_path: Path)
     assert code == command.WORSE, err
     assert re.search(r"instructions [\d,]+ → [\d,]+ +ptx → cubin: ptxas", text)
     rows = {
-        f"ptxas={tmp_path}": "is no program",
-        "ptxas=": "is no program",
+        f"ptxas={tmp_path}": "is not a program",
+        "ptxas=": "is not a program",
     }
     for value, said in rows.items():
         code, _, err = irscope("upgrade", product.id, "--to", value)
@@ -125,7 +125,7 @@ def test_what_launches_do_stands_first(irscope: Run, monkeypatch: pytest.MonkeyP
     assert "time 100.0 (99.00 to 102.0) → 125.0 (123.8 to 127.5) µs: medians and quartiles of 100 launches" in said
     assert "result different, 12 elements differ, up to 0.5 off, most in out: 12 elements beyond the noise" in said
     assert "results not compared: idx holds other integers" in said
-    assert "not run: it does not compile by both" in said
+    assert "not run: it does not compile with both" in said
     assert "Timed on Fake GPU, by each environment's own interpreter" in said
     # 1.004 within the noise is no change; the compile's own facts stay.
     little, slow = (

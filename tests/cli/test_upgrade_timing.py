@@ -71,7 +71,7 @@ def test_each_pair_is_measured_by_both_or_says_why_not(environment: Environment,
     ]
     assert [one.why_not_measured for one in others] == [
         "both run the same machine code",
-        "it does not compile by both",
+        "it does not compile with both",
         "",
     ]
     assert all(one.measured is None for one in others)

@@ -46,11 +46,11 @@ def test_what_came_and_what_went() -> None:
     fine = rewritten("ptx", r"(ld|st)\.global\.b32", r"\1.global.v4.b32")(masked)
     good.take([fine], is_whole=True)
     (found,) = good.take([masked], is_whole=True)
-    assert [one.code for one in found.came] == ["IRS101", "IRS102"]
-    assert found.went == ()
+    assert [one.code for one in found.added] == ["IRS101", "IRS102"]
+    assert found.removed == ()
     assert {one.name: one.verdict for one in found.facts}["load_bits"] == "worse"
     (found,) = good.take([fine], is_whole=True)
-    assert ([one.code for one in found.went], found.came) == (["IRS101", "IRS102"], ())
+    assert ([one.code for one in found.removed], found.added) == (["IRS101", "IRS102"], ())
 
 
 def test_a_variant_with_other_constants_is_compared_with_the_one_that_was_there() -> None:
@@ -93,4 +93,4 @@ def test_a_watch(irscope: Run, tmp_path: Path, reference: Reference, monkeypatch
 def test_what_is_no_file_is_not_watched(irscope: Run) -> None:
     code, out, err = irscope("diff", "last", "--watch")
     assert (code, out) == (2, "")
-    assert "no file to watch" in err
+    assert "not a file to watch" in err

@@ -131,8 +131,8 @@ def test_another_layout_is_tried_in_the_ir_after_the_pass_that_chose_it(irscope:
     [
         (("--size", "strid=64"), "no integer argument 'strid'; they are stride. Did you mean 'stride'?"),
         (("--size", "x=64"), "no integer argument 'x'"),
-        (("--size", "stride"), "--size 'stride' is no size: write NAME=INTEGER"),
-        (("--grid", "64,0"), "--grid '64,0' is no grid"),
+        (("--size", "stride"), "--size 'stride' is not a size: write NAME=INTEGER"),
+        (("--grid", "64,0"), "--grid '64,0' is not a grid"),
     ],
 )
 def test_a_launch_that_cannot_be_is_a_misuse(options: tuple[str, str], said: str) -> None:
@@ -154,10 +154,10 @@ def test_a_size_that_the_kernel_was_not_compiled_for_is_a_misuse() -> None:
 def test_a_code_that_is_none_is_a_misuse(irscope: Run) -> None:
     code, _, err = irscope("why", "last", "--ignore", "IRS999")
     assert code == 2
-    assert "'IRS999' is no kind of finding" in err
+    assert "'IRS999' is not a finding" in err
 
 
 def test_tries_that_are_no_number_are_a_misuse(irscope: Run) -> None:
     code, _, err = irscope("why", "last", "--tries", "most")
     assert code == 2
-    assert "--tries 'most' is no number of compiles: write one, such as 8, or all." in err
+    assert "--tries 'most' is not a number of compiles: write one, such as 8, or all." in err

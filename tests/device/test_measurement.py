@@ -17,6 +17,7 @@ from irscope.device.measurement import (
     ratio_of,
     timing_of,
 )
+from irscope.errors import UsageError
 from irscope.model.plain import built
 
 
@@ -78,7 +79,7 @@ def test_what_the_baseline_differs_from_itself_widens_the_interval() -> None:
 
 
 def test_too_few_rounds_give_no_interval() -> None:
-    with pytest.raises(ValueError, match="at least 6"):
+    with pytest.raises(UsageError, match="at least 6"):
         ratio_of([1.0] * (FEWEST_ROUNDS - 1), [1.0] * (FEWEST_ROUNDS - 1))
     with pytest.raises(ValueError, match="longer"):
         ratio_of([1.0] * 7, [1.0] * 8)

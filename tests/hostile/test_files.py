@@ -143,7 +143,7 @@ def test_import_reads_regular_files_of_the_folder_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     code, _, told = run_quietly(("import", str(tmp_path / "fifo")))
     assert code == 1
-    assert "is no regular file" in told
+    assert "is not a regular file" in told
 
 
 @pytest.mark.parametrize("command", ["show", "passes"])

@@ -84,7 +84,7 @@ def test_a_larger_shape_goes_on_in_registers() -> None:
     [
         ("#ttg.shared_linear<{offset = [[0, 1], [0, 2]]}, alignment = 16>", (4, 4), "leaves elements out of a 4×4"),
         ("#ttg.linear<{register = [[1]], lane = [[3]], warp = [[4]], block = []}>", (8,), "one power of two"),
-        ("#ttg.shared_linear<{offset = [[0, 8]]}, alignment = 16>", (4, 4), "leaves the shape"),
+        ("#ttg.shared_linear<{offset = [[0, 8]]}, alignment = 16>", (4, 4), "is outside the shape"),
     ],
 )
 def test_vectors_that_the_compiler_does_not_take(text: str, shape: tuple[int, ...], message: str) -> None:

@@ -72,7 +72,7 @@ def test_pivots_span_the_same_space() -> None:
     [
         ({"lane": [[1]]}, (3,), "powers of two"),
         ({"lane": [[1, 0]]}, (4,), "has 2 parts"),
-        ({"lane": [[4]]}, (4,), "leaves the shape"),
+        ({"lane": [[4]]}, (4,), "is outside the shape"),
     ],
 )
 def test_wrong_bases_are_refused(bases: dict, shape: tuple[int, ...], message: str) -> None:

@@ -98,7 +98,7 @@ def test_map_is_the_compilers(index: int, views: dict[int, dict], answers: dict[
     case = CASES[index]
     if case.since > VERSION:
         pytest.skip(
-            f"Triton {triton.__version__} does not read this text: {'.'.join(map(str, case.since))} and later do"
+            f"Triton {triton.__version__} cannot parse this text: {'.'.join(map(str, case.since))} and later do"
         )
     answer = answers[index]
     assert isinstance(answer, LayoutMap), answer

@@ -62,7 +62,7 @@ def test_a_parameter_that_is_left_out_is_named(case: Case) -> None:
             rf"\b{name} = (#.*>(?=[,}}])|\[\[.*?\]\]|\[[^\]]*\]|\{{.*\}}(?=}})|\w+)(, )?", "", case.encoding, count=1
         )
         without = without.replace(", }", "}").replace(", >", ">")
-        with pytest.raises(UsageError, match=rf"is not whole: .*\b{name}\b.*missing|is missing"):
+        with pytest.raises(UsageError, match=rf"is incomplete: .*\b{name}\b.*missing|is missing"):
             parse_typed(without, case.shape)
 
 
@@ -72,7 +72,7 @@ def test_a_parameter_that_is_left_out_is_named(case: Case) -> None:
         (BLOCKED.replace("order", "ordre"), (64, 64), "blocked has no 'ordre'. Did you mean 'order'"),
         (BLOCKED.replace("[8, 4]", "[8, 3]"), (64, 64), "threadsPerWarp must be a list of powers of two"),
         (BLOCKED.replace("[8, 4]", "[8, -4]"), (64, 64), "threadsPerWarp must be"),
-        (BLOCKED.replace("[8, 4]", f"[8, {'9' * 40}]"), (64, 64), "is damaged"),
+        (BLOCKED.replace("[8, 4]", f"[8, {'9' * 40}]"), (64, 64), "is malformed"),
         (BLOCKED.replace("[8, 4]", "[8, 1048576]"), (64, 64), "at most 65536"),
         (BLOCKED.replace("[1, 0]", "[1, 1]"), (64, 64), "order must be every dimension once"),
         (BLOCKED.replace("[8, 4]", "[8, 4, 1]"), (64, 64), "all lists must have one length"),
@@ -82,16 +82,16 @@ def test_a_parameter_that_is_left_out_is_named(case: Case) -> None:
         (BLOCKED, (1 << 20, 1 << 20), "more than 16777216 elements"),
         (BLOCKED + " and more", (64, 64), "nothing may follow the encoding, but 'and more' does"),
         (BLOCKED.replace("{", "{sizePerThread = [1, 4], "), (64, 64), "gives sizePerThread twice"),
-        (BLOCKED.replace("]", ")", 1), (64, 64), r"damaged at '\), .*: '\]' is missing"),
+        (BLOCKED.replace("]", ")", 1), (64, 64), r"malformed at '\), .*: '\]' is missing"),
         (BLOCKED.replace("blocked", "bloked"), (64, 64), "there is no layout 'bloked'. Did you mean 'blocked'"),
         (sliced(2, BLOCKED), (64,), "dim = 2, but the parent has 2 dimensions"),
         (sliced(1, swizzled(1, 1, 1, (1, 0))), (64,), "the parent must be a layout in registers"),
         (dot(2, mma2(), 2), (64, 64), "opIdx = 2 must be 0 or 1"),
-        (PADDED.replace("64:+8", "64:+x"), (64, 64), "is damaged"),
+        (PADDED.replace("64:+8", "64:+x"), (64, 64), "is malformed"),
         (PADDED.replace("64:+8", "64:+7"), (64, 64), "intervals and their padding"),
         (PADDED.replace("[64:+8, 512:+4] ", ""), (64, 64), "intervals and their padding, such as .* is missing"),
-        ("#ttg.blocked", (64, 64), "is damaged"),
-        ("blocked", (64, 64), "is no encoding"),
+        ("#ttg.blocked", (64, 64), "is malformed"),
+        ("blocked", (64, 64), "is not an encoding"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, shape: tuple[int, ...], message: str) -> None:

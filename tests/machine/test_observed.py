@@ -108,7 +108,7 @@ def test_why_finds_what_makes_the_nan_that_a_launch_stores():
     [
         (RunLimits(memory_bytes=1000), "its tensors have 0.0 GiB, and the CPU runs launches with at most"),
         (RunLimits(seconds=-1.0), "its programs did not end within -1 s"),
-        (RunLimits(elements=1000), "it computes more than the limit"),
+        (RunLimits(elements=1000), "more work than the limit"),
     ],
 )
 def test_a_limit_ends_a_run(limits, told):

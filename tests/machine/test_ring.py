@@ -152,7 +152,7 @@ def test_an_integer_that_becomes_a_float_and_back_is_itself() -> None:
 
 
 def test_the_bits_of_a_float_are_not_modelled() -> None:
-    with pytest.raises(NotRun, match="bits of a float"):
+    with pytest.raises(NotRun, match="bits of floats"):
         result(
             "%t = arith.bitcast %a : tensor<8xf32> to tensor<8xi32>",
             "%r = arith.bitcast %t : tensor<8xi32> to tensor<8xf32>",

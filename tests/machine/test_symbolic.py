@@ -259,7 +259,7 @@ def test_a_pointer_that_grows_unevenly_is_run_turn_by_turn() -> None:
 
 def test_one_iteration_that_stands_for_all_is_said() -> None:
     found = loop(5000, by="%k")
-    assert found.notes == ("of the loop of line 9 one of 5000 iterations was evaluated",)
+    assert found.notes == ("one of 5000 iterations of the loop in line 9 was evaluated",)
     assert found.executions[0].weight.span == (5000, 5000)
     assert found.executions[0].addresses.tokens is not None
 

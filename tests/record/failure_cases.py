@@ -350,7 +350,15 @@ CASES: tuple[Case, ...] = (
         POINTER,
         {"BLOCK": 1 << 17, "MEGABYTES": 16},
     ),
-    Case("killed", "abort", ("SIGKILL", "where memory runs out"), FRONT_END, "signalled", "*i32", {"NUMBER": 9}),
+    Case(
+        "killed",
+        "abort",
+        ("SIGKILL", "when the system is out of memory"),
+        FRONT_END,
+        "signalled",
+        "*i32",
+        {"NUMBER": 9},
+    ),
     Case("segmentation", "abort", ("SIGSEGV",), FRONT_END, "signalled", "*i32", {"NUMBER": 11}),
 )
 

@@ -49,4 +49,4 @@ def test_stalls_stand_beside_the_code(open_report: Open) -> None:
         assert text in hot.inner_text()
         assert "75 %" in pane.locator(".cm-gutters").inner_text()
     hot.hover(position={"x": 200, "y": 5})
-    page.wait_for_selector("text=30 samples of warps that waited for global memory 100 %")
+    page.wait_for_selector("text=30 samples of stalled warps for global memory 100 %")

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what is no regular file keeps its kind."""
+"""Files are written whole or not at all, and what is not a regular file keeps its kind."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     # What z3 cannot rule out is executed: no fault of one program among many is missed.
     wrong = {name for name, verdict in found.items() if verdict.answer == "wrong"}
     assert wrong == {*WRONG} & {*several} - {"reversed_read_back_of_each"}
-    left = "1 more programs read what they write, and their threads were not followed"
+    left = "1 more programs read addresses that they write, and their threads were not followed"
     assert found["reversed_read_back_of_each"].undecided[-1].startswith(left)
 
 

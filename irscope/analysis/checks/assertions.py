@@ -73,7 +73,7 @@ class Safe:
         ]
         if verdict.answer == "not decided":
             reasons = verdict.undecided or (f"{verdict.programs} of {verdict.all_programs} programs were executed",)
-            found.append(at_place(self, subject, (), "not decided whether it is safe", reasons))
+            found.append(at_place(self, subject, (), "its safety is undecided", reasons))
         return found
 
 
@@ -132,7 +132,7 @@ class MaxCompileTime:
         """The kernel, with the spread of its compiles."""
         times = subject.compile_times_ms
         if not times:
-            return (of_kernel(self, subject, "how long compiling takes could not be measured here"),)
+            return (of_kernel(self, subject, "the compile time could not be measured on this machine"),)
         if self.unit == "x" and self.before_ms is None:
             text = "the baseline holds no compile time: check --update with --max-compile-time writes it"
             return (of_kernel(self, subject, text),)
@@ -242,7 +242,7 @@ class Uses:
         family = re.sub(r"\.\d{1,4}$", "", self.name)
         if not is_of_dialect(self.name) and not any(_is_of(family, one) for one in FAMILIES):
             raise UsageError(
-                f"--uses {self.name!r} is no family of instructions, and no operation of the IR such as "
+                f"--uses {self.name!r} is neither a family of instructions nor an operation of the IR such as "
                 f"tt.dot_scaled.{did_you_mean(self.name, FAMILIES)}"
             )
 
@@ -295,7 +295,7 @@ class MinWidth:
     def __post_init__(self) -> None:
         if opcode_of(self.name) not in _ACCESS_NAMES:
             raise UsageError(
-                f"--min-width {self.name!r} is no access of global memory.{did_you_mean(self.name, _ACCESS_NAMES)}"
+                f"--min-width {self.name!r} is not an access of global memory.{did_you_mean(self.name, _ACCESS_NAMES)}"
             )
 
     def __str__(self) -> str:

@@ -211,12 +211,12 @@ class CheckOutcome:
     rule: str
     assertion: str
     breaches: tuple[Breach, ...] | None
-    """None if it says nothing of such a kernel."""
+    """None if it does not apply to the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One capture, with what came of each assertion; or a variant of the baseline that is not launched any more."""
+    """One capture with the outcome of each assertion; or a variant of the baseline that is not launched any more."""
 
     id: str
     """Empty for a variant that is not launched any more."""
@@ -225,7 +225,7 @@ class Checked:
     file: str
     line: int
     differs: str
-    """What tells it from the other captures of its kernel; empty for the only one."""
+    """What distinguishes it from the other captures of its kernel; empty for the only one."""
     outcomes: tuple[CheckOutcome, ...]
 
     @property
@@ -249,19 +249,19 @@ class BreachGroup:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of checking some captures."""
+    """The result of checking captures."""
 
     captures: tuple[Checked, ...]
     better: tuple[str, ...] = ()
     """What got better than the baseline, a line each."""
     notes: tuple[str, ...] = ()
-    """What else there is: variants that the baseline has not."""
+    """Further remarks, such as variants that the baseline lacks."""
     facts: Mapping[str, Mapping[str, BaselineFacts]] = field(default_factory=dict[str, Mapping[str, BaselineFacts]])
     """Of what was checked with a baseline: `KERNEL TARGET` → variant → its facts."""
 
     @property
     def vacuous(self) -> tuple[str, ...]:
-        """The assertions that say nothing of any of the captures."""
+        """The assertions that apply to none of the captures."""
         launched = [checked for checked in self.captures if checked.id]
         rows = [(one.assertion, one.breaches is None) for checked in launched for one in checked.outcomes]
         said = {assertion for assertion, is_empty in rows if not is_empty}
@@ -281,7 +281,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every assertion holds, and says something."""
+        """Whether every assertion holds, and applies to a capture."""
         return not self.vacuous and not any(one.breaches for one in self.captures)
 
 

@@ -184,13 +184,13 @@ class Breach:
     assertion: str
     """The assertion as the command line states it: `--max-regs 128`."""
     text: str
-    """What is the case instead, with its figures."""
+    """The actual state, with its figures."""
     place: Place = ()
     """(file, line) of the frames of the user's code, innermost first; the kernel's own if it is about all of it."""
     python: str = ""
     """The line of Python there."""
     causes: tuple[str, ...] = ()
-    """What is known of the reason, each with its evidence."""
+    """The causes, each with its evidence."""
     finding: Finding | None = None
     """The finding that the causes are from."""
     stage: str = ""
@@ -212,7 +212,7 @@ class Assertion(Protocol):
         ...
 
     def breaches(self, subject: Subject) -> Sequence[Breach] | None:
-        """Where a capture breaks it; none where it holds; None if it says nothing of such a kernel."""
+        """Where a capture breaks it; none where it holds; None if it does not apply to the kernel."""
         ...
 
 

@@ -51,7 +51,7 @@ def kernel_of_page(capture: Capture, page: str) -> CountedKernel:
     kernels = read_source_page(page)
     if not kernels:
         raise UsageError(
-            "it is no source page of Nsight Compute: write it with 'ncu -i REPORT.ncu-rep --page source --csv "
+            "it is not a source page of Nsight Compute: write it with 'ncu -i REPORT.ncu-rep --page source --csv "
             "--print-source sass'."
         )
     function = _function(capture)

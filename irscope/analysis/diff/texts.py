@@ -275,7 +275,7 @@ DiffOp = Literal["equal", "added", "removed", "changed", "moved"]
 
 @dataclass(frozen=True, slots=True)
 class DiffEntry:
-    """Lines of one or both sides that share a fate."""
+    """Consecutive lines of one or both sides with the same kind of difference."""
 
     op: DiffOp
     left: range
@@ -341,7 +341,7 @@ class TextDiff:
         if self.is_empty:
             return "No difference."
         parts = [f"{counts[op]} {op}" for op in ("added", "removed", "changed", "moved") if counts[op]]
-        unrelated = "The texts have next to nothing in common: " if self.is_unrelated else ""
+        unrelated = "The texts have almost nothing in common: " if self.is_unrelated else ""
         return f"{unrelated}{', '.join(parts)}; {counts['equal']} equal."
 
     def marks(self, entry: DiffEntry) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
@@ -552,5 +552,5 @@ def _unreadable(left: Body, right: Body) -> str | None:
     for side, body in (("left", left), ("right", right)):
         opaque = sum(not shape.name for shape in body.shapes)
         if opaque * 2 > len(body.shapes):
-            return f"The {side} text does not read as {_KIND_TITLES[body.kind]}: compared line by line."
+            return f"The {side} text cannot be parsed as {_KIND_TITLES[body.kind]}: compared line by line."
     return None

@@ -84,7 +84,7 @@ class Timed:
     why_not: str = ""
     """Why there is no prediction."""
     model: Model | None = None
-    """None where the prediction is none of machine code: then findings have no times."""
+    """None where the prediction is not from machine code: then findings have no times."""
 
     @property
     def is_floor_open(self) -> bool:

@@ -90,7 +90,7 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
         finding = studied.finding(
             "IRS106",
             lines[0],
-            "both sides of a tl.where are loaded, and one of them is thrown away",
+            "both sides of a tl.where are loaded, and one is discarded",
             "a sector for each one that is needed",
             1 << 5,
             [

@@ -121,10 +121,10 @@ class FixChange:
     name: str
     """The argument, without `%`; the option; the constant's name, or the number itself; the layout; or the line."""
     value: int | str
-    """The layout that stands in for it, or a number."""
+    """The layout that replaces it, or a number."""
     was: int = 0
     """Of a `factor`: the constant. Of a `snapshot`: the line, after that pass, of the one access that gets the layout;
-    0 if it stands in everywhere. Of a `narrow`: the column, 1-based."""
+    0 if it replaces all. Of a `narrow`: the column, 1-based."""
 
     def __str__(self) -> str:
         if self.kind == "divisible":
@@ -156,7 +156,7 @@ def is_alone(changes: Iterable[FixChange]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What compiling the change gave."""
+    """The result of compiling a change."""
 
     is_better: bool
     """Whether the kernel is predicted to be faster with it; else, whether the finding is gone or less."""
@@ -183,7 +183,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What would fix it."""
+    """A suggested fix."""
 
     text: str
     """What to do in Python."""
@@ -205,6 +205,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One thing that is slow in a kernel, with its causes, its cost and suggested fixes."""
+
     code: str
     operation: str
     """`tt.load`; empty if it is about the whole kernel."""
@@ -217,9 +219,9 @@ class Finding:
     place: tuple[tuple[str, int], ...]
     """(file, line) of the frames of the user's code, innermost first."""
     text: str
-    """What it is, with its figures."""
+    """The problem, with its figures."""
     cost: str
-    """What it costs, in words."""
+    """The cost, in words."""
     weight: int
     """The cost as a number, by which findings of one rank are ordered."""
     causes: tuple[Cause, ...]
@@ -266,7 +268,7 @@ def codes_of(words: Iterable[str]) -> frozenset[str]:
     for word, code in found.items():
         if not code:
             known = [one for kind in KINDS.values() for one in (kind.code, kind.name)]
-            raise UsageError(f"{word!r} is no kind of finding: docs/findings.md lists them.{did_you_mean(word, known)}")
+            raise UsageError(f"{word!r} is not a finding: docs/findings.md lists them.{did_you_mean(word, known)}")
     return frozenset(found.values())
 
 

@@ -52,7 +52,7 @@ class Budget:
         if text is None:
             return Budget()
         if text != "all" and not (text.isdecimal() and len(text) < 6):
-            raise UsageError(f"--tries {text!r} is no number of compiles: write one, such as 8, or all.")
+            raise UsageError(f"--tries {text!r} is not a number of compiles: write one, such as 8, or all.")
         return Budget.of(None if text == "all" else int(text))
 
 
@@ -233,7 +233,7 @@ def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = Fa
         return Proof(not failure, tuple(_others(finding, before, after)), failure)
     was, now = (measure(finding, one) for one in (own, other))
     if was is None or now is None:
-        return Proof(False, failure="what it changes cannot be found in the new compile")
+        return Proof(False, failure="its effect was not found in the new compile")
     effects = (f"{was.text} → {now.text}",) if was.text != now.text else ()
     failure = "" if before.failure is not None else _why_not_run(after)
     fits = not failure

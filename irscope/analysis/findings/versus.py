@@ -46,7 +46,7 @@ class Versus:
     """The first pass after which the IR differs, or `source`; empty if none does, or the passes were not kept."""
     new: tuple[Finding, ...] = ()
     """The findings of the second that the first has not, of 3 % or more."""
-    gone: tuple[Finding, ...] = ()
+    removed: tuple[Finding, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -60,7 +60,7 @@ class Versus:
         ratio = self.ratio
         if ratio is None:
             return f"not predicted: {self.before.why_not or self.after.why_not}"
-        causes = [one.kind.name for one in (self.new if ratio >= 1 else self.gone)[:1]]
+        causes = [one.kind.name for one in (self.new if ratio >= 1 else self.removed)[:1]]
         grown = [one for one in self.terms if one.kind == "wait" and (one.after or 0) > (one.before or 0)]
         causes += [one.name for one in grown[:1] if ratio > 1]
         about = f": {', '.join(causes)}" if causes else ""
@@ -76,16 +76,16 @@ def versus(before: Capture, after: Capture) -> Versus:
     times = timed(before), timed(after)
     found = [_large(capture, time) for capture, time in zip((before, after), times, strict=True)]
     codes = [{(one.code, one.place[:1]) for one in rows} for rows in found]
-    new, gone = (
+    new, removed = (
         tuple(one for one in found[mine] if (one.code, one.place[:1]) not in codes[1 - mine]) for mine in (1, 0)
     )
     terms = tuple(_terms(before, after, *times))
     if before.name != after.name:
         # Their arguments are not one another's, and their IR differs from the beginning.
-        return Versus(*times, terms, (), "", new, gone)
+        return Versus(*times, terms, (), "", new, removed)
     sides = [parts_of(one.launch) | {"target": str(one.target)} for one in (before, after)]
     options = tuple(f"{name} {sides[0].get(name)} → {sides[1].get(name)}" for name in telling_names(sides))
-    return Versus(*times, terms, options, _first_pass(before, after), new, gone)
+    return Versus(*times, terms, options, _first_pass(before, after), new, removed)
 
 
 def _large(capture: Capture, time: Timed) -> list[Finding]:

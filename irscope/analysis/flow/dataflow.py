@@ -322,7 +322,7 @@ def _title(operation: Operation, region: Region) -> str:
 
 _NOTABLE: frozenset[_Role] = frozenset({"memory", "shared", "dot", "convert", "reduce"})
 """What readers look for in a picture of a kernel; it is folded last."""
-MAX_NODES = 120
+MAX_NODES = 30
 MAX_EDGES = 260
 HARDEST = 5
 

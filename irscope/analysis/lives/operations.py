@@ -272,7 +272,7 @@ def value_lives(trail: Trail, at: int, name: str) -> list[list[ValueEvent]]:
     found = [value for value, one in enumerate(body.names) if one == wanted and body.definers[value] >= 0]
     if not found:
         near = did_you_mean(wanted, body.names, or_all=False) or " The text of the stage has its values: irscope show."
-        raise UsageError(f"no value is named {name!r} there.{near}")
+        raise UsageError(f"no value is named {name!r} in this stage.{near}")
     return [[*_followed(trail, at, value, is_forward=False), *_followed(trail, at, value)] for value in found]
 
 

@@ -36,8 +36,8 @@ class BisectVerdict:
     """How one variant was judged."""
 
     judgement: Judgement
-    saw: str = ""
-    """What the check saw: `registers 198`, `exit code 1`."""
+    observed: str = ""
+    """What the check observed: `registers 198`, `exit code 1`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def annotate(capture: Capture, stage: str = "") -> AnnotatedCode:
     stage = stage or _machine_code_stage(capture)
     kind = stage_named(stage).kind
     if kind not in MACHINE_CODE:
-        raise UsageError(f"stage {stage!r} is no machine code: registers and stalls are of sass and amdgcn.")
+        raise UsageError(f"stage {stage!r} is not machine code: registers and stalls are of sass and amdgcn.")
     text = capture.text(stage)
     found = read_stage_operations(text, kind)
     counted_by: Literal["nvdisasm", "irscope", ""] = "nvdisasm"

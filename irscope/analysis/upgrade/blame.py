@@ -138,7 +138,7 @@ class _Within:
         point, sure = yield from self._grafted(differing)
         if point is None:
             return (yield from self._optimiser())
-        proof = "compiling its IR on gives no change" if sure else ""
+        proof = "resuming from its IR gives no change" if sure else ""
         confirmed: bool | None = sure
         if not sure and (confirmed := (yield from self._without(point))):
             proof = "without it both are the same"
@@ -420,7 +420,7 @@ class _Search:
                 continue
             facts = yield from self._grafted(at, by)
             like = None if facts is None else _like_of(self.change, facts)
-            refused = "does not compile on" if facts is None else _value_text(self.change, facts)
+            refused = "rejected" if facts is None else _value_text(self.change, facts)
             if facts is not None and like is None and facts.get("failure"):
                 refused = f"{facts['failure']}"
             self.probes.append(Probe(self.stages[at], by, like, refused))
@@ -497,7 +497,7 @@ class _Search:
                 return
         version = capture.environment.triton_version
         self.doubts.append(
-            f"Triton {version} does not compile on from its own {stage} to the result of a whole compile, so grafts at "
+            f"Triton {version} does not reproduce the result of a complete compile from its own {stage}, so grafts at "
             "that stage are less conclusive."
         )
 

@@ -86,7 +86,7 @@ def kept_failure(capture: Capture) -> Kept:
     failure = capture.failure
     if failure is None:
         raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) did not fail: what is to be kept? Give one of --check CMD, --finding "
+            f"{capture.name} ({capture.id[:8]}) did not fail: give what to preserve, one of --check CMD, --finding "
             "CODE, --vs KEY=VALUE."
         )
     likeness = likeness_of(failure)
@@ -140,7 +140,7 @@ def kept_meaning(capture: Capture, snapshot: PassSnapshot) -> Kept:
     from irscope.verify.meaning import compare_texts
 
     if snapshot.stage not in ("ttir", "ttgir"):
-        raise UsageError(f"--meaning {snapshot.label}: passes of ttir and ttgir are compared.")
+        raise UsageError(f"--meaning {snapshot.label}: only passes of ttir and ttgir are compared.")
 
     def changes(other: Capture) -> bool:
         for one in other.passes():
@@ -155,7 +155,7 @@ def kept_meaning(capture: Capture, snapshot: PassSnapshot) -> Kept:
                 continue
         return False
 
-    return Kept(f"{snapshot.label} changes what it means", _of_one(changes), None, snapshot.stage)
+    return Kept(f"{snapshot.label} changes the meaning", _of_one(changes), None, snapshot.stage)
 
 
 def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:
@@ -185,16 +185,13 @@ def refuse_lost(
         names = [f"the {failure.stage}"] if failure is not None and does_not_parse else unread
         why = "the capture holds no IR"
         if names:
-            why = (
-                f"MLIR does not read {' and '.join(names)} with Triton as it is installed here, and only IR that it "
-                "reads is reduced"
-            )
+            why = f"the installed Triton cannot parse {' and '.join(names)}, and only IR that it parses can be reduced"
         advice = ""
         if capture.launch.kernel.source and not does_not_parse:
             advice = " irscope reduce --python-output FILE reduces the Python text of the kernel."
         return RecordingError(f"{capture.name} ({capture.id[:8]}): {what}, but {why}: nothing to reduce.{advice}")
     return RecordingError(
-        f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
+        f"{capture.name} ({capture.id[:8]}): {what}, but not when it is compiled again from "
         f"{' or '.join(tried)} with Triton as it is installed here"
         f"{_how_it_ended(made)}: nothing to reduce. "
         "irscope show CAPTURE says which version recorded it."
@@ -295,7 +292,7 @@ def _difference(one: Capture, other: Capture, figure: str, session: Session | No
         return _Difference(f"{_outcome(left)}, and the other side {_outcome(right)}", sides)
     if left is None and session is not None:
         first, second = (session.check(_of_launch(side, session.baseline)).passes for side in (one, other))
-        words = ("it writes what the launch writes", "it writes something else")
+        words = ("its output is that of the launch", "its output differs")
         rows = words if first else words[::-1]
         return _Difference(f"{rows[0]}, and the other side: {rows[1]}") if first != second else None
     if left is not None or figure == "outcome":

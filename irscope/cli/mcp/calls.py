@@ -82,7 +82,7 @@ def program_subject(file: str, kernel: str) -> str:
     """The subject of a recording; raises UsageError for what is no file."""
     name, _ = split_subject(file, RecordingOptions())
     if file.startswith("-") or not Path(name).is_file():
-        raise UsageError(f"{file!r} is no file on the server's machine, whose folder is {str(Path.cwd())!r}.")
+        raise UsageError(f"{file!r} is not a file on the server's machine, whose folder is {str(Path.cwd())!r}.")
     if is_capture(name):
         raise UsageError(f"{file!r} is a capture already. Next: {call_text('stages', {'capture': file})}")
     return f"{file}::{kernel}" if kernel else file

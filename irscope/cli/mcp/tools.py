@@ -458,7 +458,7 @@ def edit(
     variant: str = "",
     start: int = 0,
 ) -> ToolAnswer:
-    """Edit the IR after a pass or of a stage, and compile on. Give lines, replace or text.
+    """Edit the IR after a pass or of a stage, and resume the compile. Give lines, replace or text.
 
     Args:
     at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx
@@ -516,7 +516,7 @@ def _with_edits(before: str, lines: Mapping[str, str] | None, parts: Mapping[str
         rows = before.split("\n")
         for number in sorted(lines, key=lambda one: int(one) if one.isdecimal() else 0, reverse=True):
             if not number.isdecimal() or not 0 < int(number) <= len(rows):
-                raise UsageError(f"lines: {number!r} is no line of the text, which has {len(rows)}.")
+                raise UsageError(f"lines: {number!r} is not a line of the text, which has {len(rows)}.")
             rows[int(number) - 1 : int(number)] = [lines[number]] if lines[number] else []
         return "\n".join(rows)
     return text or before

@@ -102,7 +102,7 @@ def read_cache(
                 yield _capture(files)
         except _Damaged as error:
             if skipped is not None:
-                skipped(f"{files.kernel} in {files.folder.name} was passed over: {error}.")
+                skipped(f"{files.kernel} in {files.folder.name} was skipped: {error}.")
 
 
 def _is_variant(files: _Files, variant: str) -> bool:
@@ -182,7 +182,7 @@ def _metadata(files: _Files) -> Mapping[str, Any]:
     try:
         data = json.loads(_read(files.metadata, _MAX_JSON_BYTES, files.root))
     except (ValueError, RecursionError) as error:
-        raise _Damaged(f"{files.metadata.name} is no JSON ({error})") from error
+        raise _Damaged(f"{files.metadata.name} is not JSON ({error})") from error
     if not isinstance(data, dict):
         raise _Damaged(f"{files.metadata.name} holds no metadata")
     return storable(cast("dict[str, Any]", data))
@@ -203,7 +203,7 @@ def _capture(files: _Files) -> Capture:
     artifacts = tuple(_artifact(name, path, files.root) for name, path in files.stages)
     texts = {artifact.stage: artifact.data for artifact in artifacts if isinstance(artifact.data, str)}
     named = (found for text in texts.values() if (found := target_of_module(text)))
-    notes = ["Read from Triton's cache: no pass was recorded, and constants and Python's text are not there."]
+    notes = ["Read from Triton's cache: it holds no passes, constants or Python text."]
     if not metadata:
         notes = [
             "Read from a dump folder of Triton, which holds no metadata: options and target are read from the IR. "
@@ -229,7 +229,7 @@ def _artifact(stage: str, path: Path, root: Path) -> Artifact:
     try:
         return Artifact(stage, data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _Damaged(f"{path.name} is no text") from error
+        raise _Damaged(f"{path.name} is not text") from error
 
 
 def _target_of_stages(files: _Files) -> Target | None:

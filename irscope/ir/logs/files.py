@@ -56,7 +56,7 @@ def read_regular(path: Path, limit_bytes: int, folder: Path | None = None) -> by
         raise FileRefused(f"cannot be read ({error.strerror})") from error
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise FileRefused("is no regular file")
+            raise FileRefused("is not a regular file")
         try:
             data = read_at_most(file, limit_bytes + 1)
         except OSError as error:
@@ -111,5 +111,5 @@ def _zstd(data: bytes, name: str, most: int) -> bytes:
     except library.ZstdError as error:
         raise ParseError(f"{name} begins like a zstd file, but cannot be unpacked ({error}).") from error
     if not found:
-        raise ParseError(f"{name} begins like a zstd file, but holds no whole frame.")
+        raise ParseError(f"{name} begins like a zstd file, but holds no complete frame.")
     return found

@@ -344,7 +344,7 @@ def _text(path: Path, root: Path, skipped: Callable[[str], None], most: int = _M
     try:
         return read_regular(path, most, root).decode("utf-8", "replace")
     except FileRefused as error:
-        skipped(f"{path.name} was passed over: it {error}.")
+        skipped(f"{path.name} was skipped: it {error}.")
         return ""
 
 

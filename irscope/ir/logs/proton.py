@@ -59,7 +59,7 @@ def read_proton(text: str, name: str) -> tuple[Sequence[MeasuredKernel], int]:
     elif '"traceEvents"' in text:
         damaged = _read_traces(text, kernels)
     else:
-        raise ParseError(f"{name} is no output of Proton's: {_FORMS}.")
+        raise ParseError(f"{name} is not an output of Proton: {_FORMS}.")
     if not kernels:
         raise ParseError(f"{name} holds no kernel that Proton measured: {_FORMS}.")
     return tuple(kernels.values()), damaged
@@ -70,7 +70,7 @@ def _parsed(text: str, name: str) -> list[Any]:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ParseError(
-            f"{name} is no whole JSON ({error}): was the program killed before proton.finalize()?"
+            f"{name} is not complete JSON ({error}): was the program killed before proton.finalize()?"
         ) from error
     return cast("list[Any]", found) if isinstance(found, list) else []
 

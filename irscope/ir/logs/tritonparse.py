@@ -285,7 +285,7 @@ def captures_from_trace(text: str, name: str) -> tuple[Capture, ...]:
             tunings.append(event)
     said = [f"Read from the tritonparse trace {name}: no pass was recorded, and the binaries are not in it."]
     if damaged:
-        said.append(f"{damaged} lines of the trace are no events, and were passed over.")
+        said.append(f"{damaged} lines of the trace are not events and were skipped.")
     made = (_capture(item, tunings, tuple(said)) for item in compiles.values())
     return tuple(capture for capture in made if capture.artifacts)
 

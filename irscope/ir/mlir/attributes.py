@@ -153,7 +153,7 @@ def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encod
     text = " ".join(resolve_aliases(text.strip(), aliases or {}).split())
     match = _NAME.match(text)
     if match is None or "." not in match[0]:
-        raise ParseError(f"{text!r} is no encoding: write one as TTGIR does, such as '#ttg.blocked<{{…}}>'.")
+        raise ParseError(f"{text!r} is not an encoding: write one as TTGIR does, such as '#ttg.blocked<{{…}}>'.")
     return read_encoding(text)
 
 
@@ -192,14 +192,14 @@ def read_encoding(text: str) -> Encoding:
 def _encoding(text: str, depth: int) -> Encoding:
     match = _NAME.match(text)
     if match is None or depth > _DEEPEST_ENCODING:
-        raise ParseError(f"{text[:80]!r} is no encoding, or is nested too deep")
+        raise ParseError(f"{text[:80]!r} is not an encoding, or is nested too deep")
     body = text[match.end() :]
     return Encoding(match[0][1:], _parameters(_inside(body), depth) if body else (), text)
 
 
 def _inside(text: str) -> str:
     if text[:1] not in ("<", "{", "[") or closing(text, 0) != len(text) - 1:
-        raise ParseError(f"{text[:80]!r} is no list in brackets")
+        raise ParseError(f"{text[:80]!r} is not a list in brackets")
     return text[1:-1]
 
 
@@ -235,7 +235,7 @@ def _value(text: str, depth: int) -> Parameter:
         return tuple(_value(part, depth + 1) for part in filter(None, split_commas(_inside(text))))
     match = _PLAIN.fullmatch(text)
     if match is None:
-        raise ParseError(f"{text[:80]!r} is no value")
+        raise ParseError(f"{text[:80]!r} is not a value")
     if match["number"] is None:
         return text == "true" if text in ("true", "false") else text.strip('"')
     number = _digits(match["number"])
@@ -361,7 +361,7 @@ def _scalar(digits: str, kind: Type | None) -> int | float | bool:
     if _FLOAT.match(digits):
         return float(digits)
     if not _INTEGER.match(digits):
-        raise ParseError(f"{digits[:80]!r} is no number")
+        raise ParseError(f"{digits[:80]!r} is not a number")
     value = int(digits, 0) if "x" in digits else int(digits)
     if kind is None or kind.form != "float":
         return value

@@ -128,7 +128,7 @@ def _stand_ins(launch: Launch) -> Iterator[str]:
         for decision in assumption.decided:
             if decision.kind in ("argument", "grid") and not assumption.given:
                 what = f"argument {decision.what}" if decision.kind == "argument" else "the grid"
-                yield f"{what} comes from a placeholder value: {assumption.name} was taken to be {assumption.value}"
+                yield f"{what} comes from a placeholder value: {assumption.name} was assumed to be {assumption.value}"
 
 
 def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, str]) -> Number:
@@ -138,7 +138,7 @@ def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, s
     if not aligned:
         # What is divisible by 16 is, as a rule, a whole allocation.
         step = _STORAGE_BYTES if divisor >= 16 else divisor
-        assumed[name] = f"{name} is taken to begin at a multiple of {step} bytes"
+        assumed[name] = f"{name} is assumed to begin at a multiple of {step} bytes"
         return replace(atom(source, 64, step), argument=name)
     if aligned >= _STORAGE_BYTES:
         return replace(atom(source, 64, _STORAGE_BYTES), argument=name)

@@ -349,7 +349,7 @@ class _Found:
         # What lies nobody knows where may all be new, as far as there is room.
         high = min(perhaps.bytes + total.beyond, max(room, surely.bytes), requested[1])
         if surely.bytes < high == room < requested[1]:
-            total.why_not["it is taken to stay within its storage"] = None
+            total.why_not["it is assumed to stay within its storage"] = None
         most = min(most + total.beyond_sectors, max(room_sectors, fewest), MOST)
         return Touched(
             argument, is_read, (surely.bytes, high), (fewest, most), (requested[0], requested[1]), tuple(total.why_not)

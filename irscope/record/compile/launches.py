@@ -141,7 +141,7 @@ def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
     if name in kernels:
         return kernels[name]
     if not kernels:
-        raise RecordingError(f"{path.name} defines no @triton.jit function, so there is no kernel {name!r} in it.")
+        raise RecordingError(f"{path.name} has no kernel {name!r}: it defines no @triton.jit function.")
     raise RecordingError(f"{path.name} has no kernel {name!r}.{did_you_mean(name, own or kernels)}")
 
 

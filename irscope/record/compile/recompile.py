@@ -192,7 +192,9 @@ def _for_target(text: str, stage: str, launch: Launch, origin: Target, target: T
         notes += more
         text, unplaced = with_attributes(text, launch.kernel.name, dict(launch.signature), attributes)
         if unplaced:
-            notes.append(f"The attributes of {', '.join(unplaced)} are as recorded: the IR does not hold its argument.")
+            notes.append(
+                f"The attributes of {', '.join(unplaced)} are as recorded: the IR does not have these arguments."
+            )
             attributes = {path: rows for path, rows in attributes.items() if path not in unplaced}
         held = {**dict(launch.attributes), **dict.fromkeys(attributes, "")}
         held |= {path: ", ".join(f"{name}={value}" for name, value in rows) for path, rows in attributes.items()}
@@ -201,11 +203,11 @@ def _for_target(text: str, stage: str, launch: Launch, origin: Target, target: T
         notes += more + _front_end_notes(text, origin, target)
     else:
         text = _laid_out_for(text, origin, target)
-        notes.append(f"Its layouts are those that were chosen for {origin}.")
+        notes.append(f"Its layouts are those chosen for {origin}.")
     said = (
-        f"Compiled for {target} from the {stage} made for {origin}: attributes and defaults are {target}'s own; what "
-        f"the program would choose there (constants, num_warps, the grid) is not known. "
-        f"irscope dump FILE --target {target} runs it."
+        f"Compiled for {target} from the {stage} made for {origin}: attributes and defaults are those of {target}. "
+        f"The script may choose other constants, num_warps or grids for {target}: "
+        f"irscope dump FILE --target {target} records that."
     )
     return _Retargeted(text, launch, options, (said, *notes))
 
@@ -226,8 +228,8 @@ def _options(
         if key in origin_defaults and key in defaults and plain(value) != plain(origin_defaults[key])
     }
     note = (
-        f"The capture does not hold which options its script set: those that are not {origin}'s defaults are taken for "
-        f"it ({', '.join(f'{key}={value}' for key, value in chosen.items()) or 'none'})."
+        f"The capture does not record which options the script set: those that differ from {origin}'s defaults are "
+        f"assumed ({', '.join(f'{key}={value}' for key, value in chosen.items()) or 'none'})."
     )
     return chosen, [note]
 
@@ -320,7 +322,7 @@ def _with_dot_precision(text: str, made_by: Any, backend: Any, origin: Target, t
         return match[0]
 
     text = _DOT.sub(dot, text)
-    note = f"Dots of f32 with {origin}'s default precision, {before}, take {target}'s, {after}: it may have been set."
+    note = f"f32 dots with {origin}'s default precision, {before}, get {target}'s, {after}; the script may have set it."
     return text, [note] if matters else []
 
 
@@ -454,14 +456,14 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
         return names.index(request.resume_stage)
     if request.resume_stage:
         raise RecordingError(
-            f"there is no stage {request.resume_stage!r} here whose passes could run on it: the stages are "
+            f"no compile can resume at stage {request.resume_stage!r}: the stages are "
             f"{', '.join(names)}.{did_you_mean(request.resume_stage, names)}"
         )
     if request.stage == "source":
         return 0
     if request.stage not in names[:-1]:
         raise RecordingError(
-            f"nothing compiles on from stage {request.stage!r} here: the stages are {', '.join(names)}."
+            f"no compile can resume from stage {request.stage!r}: the stages are {', '.join(names)}."
             + did_you_mean(request.stage, names[:-1])
         )
     return names.index(request.stage) + 1
@@ -479,7 +481,7 @@ def _options_of_recompile(
     for name, value in attributes.items():
         if name in replaced and replaced[name] != value:
             raise RecordingError(
-                f"{name}={replaced[name]} cannot be changed here: the IR is laid out for {name}={value} already. "
+                f"{name}={replaced[name]} cannot be set for this IR: its layouts are for {name}={value}. "
                 "Record the script again with that value."
             )
     asked = {**work.options, **attributes, **replaced}

@@ -101,7 +101,7 @@ def find_log(
     known = {snapshot.index: snapshot.label for snapshot in capture.passes()}
     logged = {snapshot.index: snapshot.label for snapshot in again.passes()}
     if any(known.get(index, label) != label for index, label in logged.items()):
-        raise RecordingError(f"{capture.name} was compiled again for its log, and by other passes than the first time.")
+        raise RecordingError(f"{capture.name} went through other passes when it was compiled again for its log.")
     log = again.log or CompilerLog()
     kept = tuple(item for item in log.passes if item.index is None or item.index in known)
     stages = capture.stages

@@ -56,7 +56,7 @@ def take_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None
     The reference of the launch is no longer one then, unless the inputs were the same.
     """
     if json.loads((folder / _HEADER).read_text("utf-8")) != _header(arguments):
-        return "the two launches have other numbers or tensors, or use them otherwise"
+        return "the two launches differ in scalars or tensors, or in their use of them"
     floats: list[tuple[torch.Tensor, torch.Tensor]] = []
     for number, storage in enumerate(arguments.storages):
         if storage.is_output:
@@ -66,7 +66,7 @@ def take_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None
         if torch.equal(given, storage.pristine):
             continue
         if storage.mixed or float_format(storage.dtype) is None:
-            return f"{storage.name} holds other integers when the script is run by the other environment"
+            return f"{storage.name} holds other integers when the other environment runs the script"
         floats.append((storage.pristine, given))
     for own, given in floats:
         own.copy_(given)
@@ -267,9 +267,7 @@ class _PinnedLaunch:
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
     """Keep the arguments of a launch; `baseline` is its kernel under the empty plan. Raises RecordingError."""
     if not seen.has_arguments:
-        raise RecordingError(
-            f"{seen.kernel_name} was launched by something else than @triton.jit: it can't be repeated."
-        )
+        raise RecordingError(f"{seen.kernel_name} was not launched through @triton.jit: its launch cannot be repeated.")
     uses, arithmetic = pointer_uses_of(baseline), arithmetic_of(baseline)
     return KeptArguments(seen.names, seen.arguments, seen.signature, uses, arithmetic)
 
@@ -317,7 +315,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
         made = (
             f"its kernels were compiled {len(compiles.options)} times" if compiles.options else "it compiled no kernel"
         )
-        raise RecordingError(f"{Path(request.path).name} ended without the {which} that was asked for: {made}.")
+        raise RecordingError(f"{Path(request.path).name} ended without the requested {which}: {made}.")
     return pinned[0]
 
 

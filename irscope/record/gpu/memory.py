@@ -175,7 +175,7 @@ class KeptArguments:
             return fresh
         if hasattr(value, "data_ptr"):
             raise RecordingError(
-                f"the argument {name!r} is a {type(value).__name__}: only the memory of torch tensors can be kept."
+                f"the argument {name!r} is a {type(value).__name__}: only the memory of torch tensors can be saved."
             )
         return value
 
@@ -184,7 +184,7 @@ class KeptArguments:
         memory = tensor.untyped_storage()
         if memory.data_ptr() % 16 and tensor.is_cuda:
             raise RecordingError(
-                f"the memory of {name!r} begins at an address that is no multiple of 16: no copy of it would."
+                f"the memory of {name!r} begins at an address that is not a multiple of 16, unlike its copies."
             )
         # Empty ones have no address that identifies them.
         key = memory.data_ptr() or -1 - len(self._leaves)
@@ -302,7 +302,7 @@ class KeptArguments:
         for storage, _ in changed:
             if storage.noise is not None:
                 storage.noise.finish()
-        self.noise_of = ", ".join(labels) or "nothing: there is no other order, and no float to move"
+        self.noise_of = ", ".join(labels) or "nothing: no other order, and no float to perturb"
 
     def _is_coarse(self, storage: _Storage) -> bool:
         return element_bytes(storage.dtype) <= 2 or self._is_tf32(storage)

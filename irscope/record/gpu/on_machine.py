@@ -25,7 +25,7 @@ from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.messages import LaunchChecked, LaunchPlace
-from irscope.record.gpu.session import ScriptCheck
+from irscope.record.gpu.session import ScriptCheck, require_script
 from irscope.record.process.assembly import bar_of
 from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
@@ -74,8 +74,7 @@ def check_script_on_machine(
 
     Raises UsageError for what is no script, and RecordingError where nothing could be recorded.
     """
-    if request.mode != "script":
-        raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
+    require_script(request)
     level = "triton" if run.at else "none"
     computing = replace(request, virtual=not with_gpu, computes=True, snapshots=level, data_limit_bytes=_DATA_BYTES)
     recording = record_request(computing, progress=progress, echo=echo)

@@ -92,7 +92,7 @@ def sanitizer_named(name: str) -> Sanitizer:
     known: dict[str, Sanitizer] = {one: one for one in (*_MODES, "memory")}
     if name not in known:
         near = did_you_mean(name, known, or_all=False)
-        raise UsageError(f"--sanitize {name!r} is none of {', '.join(known)}.{near}")
+        raise UsageError(f"--sanitize {name!r} is not one of {', '.join(known)}.{near}")
     return known[name]
 
 

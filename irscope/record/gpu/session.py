@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from irscope.device.measurement import (
-    FEWEST_ROUNDS,
     Agreement,
     Measurement,
     Ratio,
@@ -26,6 +25,7 @@ from irscope.device.measurement import (
     Verdict,
     quantile,
     ratio_of,
+    require_rounds,
     timing_of,
 )
 from irscope.errors import DeviceFault, RecordingError, UsageError
@@ -179,8 +179,7 @@ class DeviceSession:
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
     ) -> tuple[Timing, tuple[tuple[Timing, Ratio], ...]]:
         """As `time`, with the baseline's own times before the others."""
-        if rounds < FEWEST_ROUNDS:
-            raise UsageError(f"{rounds} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+        require_rounds(rounds)
         for capture in captures:
             if (why := why_not_runnable(capture)) is not None:
                 raise RecordingError(f"{capture!r} cannot be timed: {why}")
@@ -309,8 +308,14 @@ def require_variant(capture: Capture, base: Capture, launch: int) -> None:
     if capture.launch.signature != base.launch.signature or (has_others and own_grid(capture, base) is None):
         raise UsageError(
             f"{capture!r} was compiled for other parameters or constants than launch {launch} of "
-            f"{base.name}: its binary cannot stand in for that."
+            f"{base.name}: that launch cannot run its binary."
         )
+
+
+def require_script(request: RecordRequest) -> None:
+    """Raise UsageError for a request without launches to run."""
+    if request.mode != "script":
+        raise UsageError("only launches of a script can be run: give the FILE, not a signature, a capture or IR.")
 
 
 @contextmanager
@@ -331,10 +336,9 @@ def device_session(
     Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
     script ends without that launch.
     """
-    if request.mode != "script":
-        raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
+    require_script(request)
     if request.plan:
-        raise UsageError("the launch that variants are compared with is the one under the empty plan.")
+        raise UsageError("variants are compared with the launch that has every pass on: leave out the plan.")
     with own_folder() as folder:
         session = DeviceSession(request, launch_timeout_s, progress, folder, launch)
         try:
@@ -385,8 +389,7 @@ def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 1
     `rounds`: launches of each that are timed, 6 at least. `cold`: flush the L2 before each. Raises UsageError for
     fewer rounds, and DeviceFault where a launch faults or hangs while it is timed.
     """
-    if rounds < FEWEST_ROUNDS:
-        raise UsageError(f"{rounds} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+    require_rounds(rounds)
     agreement, why_not = _compared(before, after)
     device = before.info.device
     if agreement is not None and agreement.verdict in ("fault", "timeout", "failed"):
@@ -464,8 +467,7 @@ def check_script_on_device(
 
     Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
     """
-    if request.mode != "script":
-        raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
+    require_script(request)
     first = messages.CheckScript(request, launch, every)
     with own_folder() as folder, device_process(first, folder, echo=echo) as child:
         return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()

@@ -59,7 +59,7 @@ class LayoutCompiler:
         """The layout of a type as Gluon's own object, for kernels; raises ValueError if the type can't be read."""
         arguments = self._arguments([text])
         if not arguments:
-            raise ValueError(f"the compiler does not read {text}{self._diagnostics}")
+            raise ValueError(f"the compiler cannot parse {text}{self._diagnostics}")
         return self._gluon(text, arguments[0])
 
     def _gluon(self, text: str, value: Any) -> Any:
@@ -106,7 +106,7 @@ class LayoutCompiler:
             if argument is None:
                 arguments = self._arguments([text])
                 if not arguments:
-                    return LayoutRefusal("unreadable", f"the compiler does not read this type{self._diagnostics}")
+                    return LayoutRefusal("unreadable", f"the compiler cannot parse this type{self._diagnostics}")
                 argument = arguments[0]
             return self._ask(encoding, kind, argument)
         except Exception as error:

@@ -79,7 +79,7 @@ def ask_layout(
         own = shape[-rank:]
     row = LayoutRow("", encoding.text, own, (_ELEMENTS.get(dtype, dtype),))
     if not element_bits(row.elements[0]):
-        raise UsageError(f"{dtype!r} is no element type: write f16, bf16, f32, i8, f8E4M3FN, ….")
+        raise UsageError(f"{dtype!r} is not an element type: write f16, bf16, f32, i8, f8E4M3FN, ….")
     warps = _fitting(encoding, "warps", warps_of(encoding), num_warps, "--num-warps", 64)
     ctas = _fitting(encoding, "CTAs", blocks_of(encoding), num_ctas, "--num-ctas", 16)
     lanes = _fitting(
@@ -102,7 +102,7 @@ def _fitting(encoding: Encoding, what: str, own: int | None, asked: int | None, 
         raise UsageError(f"{encoding.text} is for {own} {what}, not for {asked}: write {option} {own}.")
     number = own if own is not None else asked
     if number is not None and (not 0 < number <= most or number & (number - 1)):
-        raise UsageError(f"{encoding.text}: {number} {what} can't be: a power of two up to {most} can.")
+        raise UsageError(f"{encoding.text}: {number} {what} is not a power of two up to {most}.")
     return number
 
 

@@ -387,11 +387,11 @@ class LayoutJob:
         """Blame the type that was under way, and ask for the rest."""
         self.deaths += 1
         if (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
-            self._end(LayoutRefusal("unasked", f"the compiler gave no answer: the process {how}"))
+            self._end(LayoutRefusal("unasked", f"the compiler did not answer: the process {how}"))
             return
         if self.under_way is not None:
             self.answers[self.under_way] = LayoutRefusal(
-                "crash", f"the compiler does not survive the question: the process {how}"
+                "crash", f"the compiler crashes on this layout: the process {how}"
             )
             self.under_way = None
         self.places = [index for index in range(len(self.types)) if index not in self.answers]

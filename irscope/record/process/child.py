@@ -437,7 +437,7 @@ class ForkServer:
             if answer.refusal is not None:
                 raise answer.refusal.as_error()
             return answer.value
-        raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
+        raise RecordingError(f"the fork server ended.\n{self._child.last_lines()}".rstrip())
 
 
 class _ServedProcess:

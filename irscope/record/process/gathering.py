@@ -174,13 +174,15 @@ class Gathering:
                         self._feed(member, event)
             except MessageError as error:
                 if member.completion is not None:
-                    member.completion.assembly.notes.append(f"A process of the program is not recorded on: {error}")
+                    member.completion.assembly.notes.append(
+                        f"The recording of a process of the program stopped: {error}"
+                    )
                 member.stream.at_end = True
             if member.stream.at_end:
                 member.stream.close()
                 self._members.remove(member)
                 if member.completion is not None and not self.are_killed:
-                    member.completion.assembly.fail_open("abort", "its process ended in the compile.", b"")
+                    member.completion.assembly.fail_open("abort", "its process ended during the compile.", b"")
 
     def close(self) -> None:
         """Take the rest, and disconnect."""

@@ -70,7 +70,7 @@ class MessageReader:
             (length,) = _LENGTH.unpack_from(self._buffer, start)
             begin = start + _LENGTH.size
             if length > _LARGEST_FRAME:
-                raise MessageError(f"a process sent what is no message: {_shown(self._buffer[start:])}.")
+                raise MessageError(f"a process sent an invalid message: {_shown(self._buffer[start:])}.")
             if len(self._buffer) < begin + length:
                 break
             start = begin + length
@@ -114,9 +114,9 @@ def _message_in(data: bytes) -> Any:
     try:
         message = _Unpickler(io.BytesIO(data)).load()
     except Exception as error:
-        raise MessageError(f"a process sent a frame that is no message: {_shown(data)} ({error}).") from error
+        raise MessageError(f"a process sent an invalid frame: {_shown(data)} ({error}).") from error
     if not is_dataclass(message):
-        raise MessageError(f"a process sent a frame that is no message: {_shown(data)}.")
+        raise MessageError(f"a process sent an invalid frame: {_shown(data)}.")
     return message
 
 
@@ -258,7 +258,7 @@ class Channel:
 
     def _reconnect(self) -> None:
         if self._folder is None:
-            raise FileNotFoundError("the connection was closed, and no folder has another one")
+            raise FileNotFoundError("the connection was closed, and there is no folder to reconnect through")
         self._take(_out_of_the_way(connected(Path(self._folder)).detach()))
         _write_all(self.descriptor, frame_of(Resumed(self._process)))
 

@@ -115,7 +115,7 @@ class RecordRequest(RecordingOptions):
     """Which launches to record, and how: the options of the recording, and what they apply to."""
 
     mode: Literal["script", "signature", "text"]
-    """Run a script; compile a kernel from a signature; or compile on from the text of a stage."""
+    """Run a script; compile a kernel from a signature; or resume a compile from the text of a stage."""
     way: Way = "file"
     """What `path` names."""
     path: str = ""
@@ -264,7 +264,7 @@ def request_for(
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
         if suffix not in _MLIR_SUFFIXES:
-            raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
+            raise UsageError(f"--into is for files of MLIR ({', '.join(_MLIR_SUFFIXES)}), not for {path.name}.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
     if suffix in COMPILED_STAGES or record_options.into is not None:

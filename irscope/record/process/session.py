@@ -176,7 +176,7 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
             assembly.fail_open("interrupt", "interrupted.", b"")
         else:
             assembly.fail_open(
-                "interrupt", "the script had ended, and irscope ended this other process in its compile.", b""
+                "interrupt", "the script had ended, and irscope ended this process during its compile.", b""
             )
 
 
@@ -377,5 +377,5 @@ def check_end(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
                 )
             assembly.notes.append(f"The recording process {outcome} after this compile.")
-        why = ", as the system does where memory runs out" if outcome.code == -signal.SIGKILL else ""
+        why = ", as when the system is out of memory" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

@@ -134,7 +134,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
     asked = _parser().parse_args(shlex.split(line))
     if asked.name is not None and not asked.name.isidentifier():
-        raise UsageError(f"%%irscope {asked.name!r}: the name of a variable for the captures is wanted.")
+        raise UsageError(f"%%irscope {asked.name!r}: give the name of a variable for the captures.")
     plan = " ".join(f"-{rule}" for rule in asked.disable_pass)
     options = RecordingOptions.of({"plan": plan, "config": asked.config, "snapshots": asked.snapshots})
     present = None if asked.virtual or asked.target else triton_api.present_gpu()

@@ -246,7 +246,7 @@ def virtual_launches(
                 sink(events.Note(note))
             for name in following.unused():
                 known = ", ".join(following.names()) or "none was read"
-                sink(events.Note(f"--assume {name} set nothing. What could be set: {known}."))
+                sink(events.Note(f"--assume {name} had no effect. It can set: {known}."))
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def _telling_of_untried() -> Iterator[None]:
         if not untried_note():
             raise
         raise MissingTool(
-            refusal_of(f"differs in what irscope reads of it ({type(error).__name__}: {error})")
+            refusal_of(f"differs in the parts that irscope reads ({type(error).__name__}: {error})")
         ) from error
 
 
@@ -156,7 +156,7 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
             target, request.config, watch.report, dict(request.assume), _limits_of(request), request.data_limit_bytes
         )
     if request.assume:
-        watch.report(events.Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
+        watch.report(events.Note("--assume had no effect: the script ran on a GPU, where nothing is assumed."))
     return real_launches(watch.report, request.data_limit_bytes)
 
 

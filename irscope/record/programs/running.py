@@ -264,10 +264,10 @@ def _read_cells(path: Path) -> tuple[_NotebookCell, ...]:
     try:
         content: Any = json.loads(path.read_text("utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path.name} is no notebook: {error}.") from error
+        raise RecordingError(f"{path.name} is not a notebook: {error}.") from error
     if not isinstance(content, dict) or not isinstance(rows := cast("dict[str, Any]", content).get("cells"), list):
         raise RecordingError(
-            f"{path.name} is no notebook of format 4, whose JSON has a list of cells: convert it with "
+            f"{path.name} is not a notebook of format 4, whose JSON has a list of cells: convert it with "
             "jupyter nbconvert --to notebook."
         )
     sources: list[str] = []
@@ -345,7 +345,7 @@ _MOST_SHOWN = 20
 _ONE_PROCESS = {"numprocesses": None, "dist": "no", "tx": [], "forked": False, "workers": None, "boxed": False}
 """Options of pytest-xdist, pytest-forked and pytest-parallel, and their values for one process."""
 
-_ENDINGS = {2: "pytest was interrupted", 3: "pytest failed itself", 4: "pytest refused its arguments"}
+_ENDINGS = {2: "pytest was interrupted", 3: "pytest had an internal error", 4: "pytest refused its arguments"}
 
 
 @dataclass(slots=True, eq=False)

@@ -150,7 +150,7 @@ def make_backend(target: Target) -> Any:
         backend.parse_options({})
     except Exception as error:
         raise TargetError(
-            f"Triton {triton_version()} does not take the target {str(target)!r} ({error}). Its backends are "
+            f"Triton {triton_version()} does not support the target {str(target)!r} ({error}). Its backends are "
             f"{', '.join(backend_names())}; irscope knows {', '.join(map(str, KNOWN_TARGETS))}."
         ) from error
     return backend

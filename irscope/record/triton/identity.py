@@ -315,7 +315,7 @@ def check_architecture(target: Target) -> None:
     near = " or ".join(map(str, nearest_targets(target)))
     others = sorted(taken - {known.arch for known in KNOWN_TARGETS}, key=lambda arch: (len(arch), arch))
     raise TargetError(
-        f"{str(target)!r} is an architecture that Triton {triton_version()} does not make code for. The "
+        f"{str(target)!r} is an architecture that Triton {triton_version()} does not support. The "
         f"nearest: {near}. irscope knows {', '.join(str(known) for known in KNOWN_TARGETS)}; "
         f"the installed tools take {', '.join(others)} too."
     )
@@ -508,4 +508,4 @@ def run_filecheck(patterns: str, text: str) -> str:
     if done.returncode not in (0, 1):
         said = said or done.stdout.decode("utf-8", "replace").strip()
         raise ParseError(f"--filecheck {patterns!r}: FileCheck cannot use the file: {said}")
-    return said or "FileCheck said nothing." if done.returncode else ""
+    return said or "FileCheck printed nothing." if done.returncode else ""

@@ -40,7 +40,9 @@ def untried_note() -> str:
     version = triton_version()
     if not version or minor_of(version) <= minor_of(TRIED_VERSIONS[-1]):
         return ""
-    return f"irscope was not tried with Triton {version}, only with {', '.join(TRIED_VERSIONS)}: check what it shows."
+    return (
+        f"irscope is not tested with Triton {version}, only with {', '.join(TRIED_VERSIONS)}: its output may be wrong."
+    )
 
 
 def minor_of(version: str) -> tuple[int, ...]:
@@ -98,7 +100,7 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_rows("triton", "compile __version__", "watch compiles"),
     *_rows("triton.compiler", "compile ASTSource", "watch compiles"),
     *_rows("triton.compiler.compiler", "compile make_backend ASTSource", "watch compiles"),
-    *_rows("triton.runtime.jit", _JIT, "read what a launch is given"),
+    *_rows("triton.runtime.jit", _JIT, "read the arguments of a launch"),
     *_rows("triton", "set_allocator", "sanitize launches", is_required=False),
     *_rows("triton.backends", "backends", "find the compilers of targets"),
     *_rows("triton.backends.compiler", "GPUTarget Language.TRITON Language.GLUON", "compile for a target"),
@@ -114,13 +116,13 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     ),
     *_rows("triton.compiler.code_generator", "CodeGenerator", "time the front end", is_required=False),
     *_rows("triton.knobs", "base_knobs.scope runtime cache nvidia compilation", "set what a compile reads"),
-    *_rows("triton.runtime.cache", "triton_key", "keep Triton's cache apart"),
+    *_rows("triton.runtime.cache", "triton_key", "separate Triton's cache"),
     *_rows("triton._C.libtriton", _BINDINGS, "read and run passes"),
     *_rows("triton._C.libtriton", "ir.module.str_nodebug", "print IR without locations"),
-    *_rows("triton._C.libtriton", "llvm.init_targets", "compile on from a text"),
-    *_rows("triton._C.libtriton", "get_cache_invalidating_env_vars", "tell compiles apart"),
+    *_rows("triton._C.libtriton", "llvm.init_targets", "resume a compile from a text"),
+    *_rows("triton._C.libtriton", "get_cache_invalidating_env_vars", "distinguish compiles"),
     *_rows("triton._C.libtriton", "nvidia.load_dialects amd.load_dialects", "read IR of either vendor"),
-    *_rows("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "ask for layouts", is_required=False),
+    *_rows("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "query layouts", is_required=False),
     *_rows("triton._C.libtriton", "passes.ttgpuir.add_concurrency_sanitizer", "sanitize launches", is_required=False),
     *_rows(
         "triton._C.libtriton",
@@ -129,12 +131,12 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
         is_required=False,
         tried=TRIED_VERSIONS[2:],
     ),
-    *_rows("triton._C.libtriton", "llvm.add_version_info", "tell dumps apart", is_required=False, tried=("3.9.0",)),
+    *_rows("triton._C.libtriton", "llvm.add_version_info", "distinguish dumps", is_required=False, tried=("3.9.0",)),
     *_rows("triton._C.libtriton", "nvidia.set_short_ptr", "compile LLVM IR", is_required=False, tried=_TO_38),
     *_rows(
         "triton.compiler.compiler", "CompiledKernel._init_handles", "launch on the virtual GPU", by_virtual_gpu=True
     ),
-    *_rows("triton.runtime.driver", "driver._active driver._default", "stand in for a GPU", by_virtual_gpu=True),
+    *_rows("triton.runtime.driver", "driver._active driver._default", "replace a GPU's driver", by_virtual_gpu=True),
     *_rows("triton.runtime._allocation", "_allocator", "launch on the virtual GPU", by_virtual_gpu=True),
     *_rows(
         "triton.runtime.autotuner",
@@ -142,9 +144,14 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
         "choose configurations of autotuned kernels",
         by_virtual_gpu=True,
     ),
-    *_rows("triton.runtime.errors", "OutOfResources PTXASError", "tell a configuration's error", by_virtual_gpu=True),
     *_rows(
-        "triton.compiler.errors", "CompileTimeAssertionFailure", "tell a configuration's error", by_virtual_gpu=True
+        "triton.runtime.errors", "OutOfResources PTXASError", "recognise a configuration's error", by_virtual_gpu=True
+    ),
+    *_rows(
+        "triton.compiler.errors",
+        "CompileTimeAssertionFailure",
+        "recognise a configuration's error",
+        by_virtual_gpu=True,
     ),
     *_rows("triton.testing", "Mark.run do_bench", "run a program's benchmarks once", by_virtual_gpu=True),
     *_rows("triton.testing", "do_bench_cudagraph", "run a benchmark once", by_virtual_gpu=True, is_required=False),
@@ -166,4 +173,4 @@ def require_names(*, virtual: bool) -> None:
 
 def refusal_of(why: str) -> str:
     """What is said of a Triton that irscope cannot record with."""
-    return f"Triton {triton_version()} {why}: irscope was tried with {', '.join(TRIED_VERSIONS)}."
+    return f"Triton {triton_version()} {why}: irscope is tested with {', '.join(TRIED_VERSIONS)}."

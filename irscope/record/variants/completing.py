@@ -124,10 +124,10 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled)
         rows = find_operations(capture, run, missing)
         full = replace(capture, operations=(*capture.operations, *rows))
     except IrscopeError as error:
-        tell(f"Which operation each instruction is from could not be found out: {error}")
+        tell(f"The operations of the instructions could not be determined: {error}")
         return capture
     for reason in dict.fromkeys(row.reason for row in rows if row.reason):
-        tell(f"Which operation each instruction is from is not known: {reason}.")
+        tell(f"The operations of the instructions are unknown: {reason}.")
     update_stored(capture, full)
     return full
 
@@ -234,7 +234,7 @@ def update_stored(before: Capture, full: Capture) -> None:
     except OSError as error:
         tell_not_kept(error)
     except CaptureFormatError as error:
-        tell(f"What was found out of {before.name} ({before.target}) is not kept: {error}")
+        tell(f"Results for {before.name} ({before.target}) were not stored: {error}")
 
 
 def _is_stored(capture: Capture) -> bool:
@@ -258,4 +258,4 @@ def tell_not_kept(error: OSError, what: str = "The recording") -> None:
     cause, file = str(error.strerror or error), error.filename or ""
     if (key := (os.path.dirname(file), cause)) not in _told:
         _told.add(key)
-        tell(f"{what} is not kept: {': '.join(filter(None, [file, cause]))}")
+        tell(f"{what} was not stored: {': '.join(filter(None, [file, cause]))}")

@@ -238,7 +238,7 @@ class VariantPool:
         except IrscopeError as error:
             return error
         if not (captures := job.assembly.captures()):
-            return RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
+            return RecordingError(f"a worker started no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]
 
 

@@ -163,7 +163,7 @@ class _Drawer:
             if len(naming) > _MOST_ROWS:
                 cells.append(_line(_mono(f"… {len(naming) - _MOST_ROWS} more")))
         for name in block.calls:
-            cells.append(_line(f"calls {text(name, 60) if name else 'what a register holds'}"))
+            cells.append(_line(f"calls {text(name, 60) if name else 'the address in a register'}"))
         if block.ending:
             ends = "the program ends" if block.ending == "exit" else "returns"
             cells.append(_line(small(f"{ends} for some threads" if block.instructions[-1].predicate else ends)))

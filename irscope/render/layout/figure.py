@@ -331,7 +331,7 @@ def _checked_color(described: DescribedLayout, color_by: str | None) -> str:
     if color_by is None:
         return "bank" if threads is None else ("warp" if threads.warps > 1 else "lane")
     if color_by not in COLOR_BY:
-        raise UsageError(f"--color-by {color_by!r} is no colouring.{did_you_mean(color_by, COLOR_BY)}")
+        raise UsageError(f"--color-by {color_by!r} is not a colouring.{did_you_mean(color_by, COLOR_BY)}")
     if (color_by == "bank") == (threads is not None) and described.layout is not None:
         fits = "bank" if threads is None else "warp, lane, register or vector"
         raise UsageError(

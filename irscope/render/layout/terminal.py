@@ -196,7 +196,7 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
     lines: list[str] = []
     rows = list(costs)
     if not rows:
-        return "no operation of this kernel's TTGIR moves anything through a layout that has a map\n"
+        return "no operation of this kernel's TTGIR moves data through a layout that has a map\n"
     head = ["above minimum", "loops", "Python", "TTGIR", "operation", "layouts", "cost"]
     cells = [
         [

@@ -156,7 +156,7 @@ def _attempt_json(change: str, after: Capture | None) -> dict[str, Any]:
     problem = "" if failure is None else failure.headline if failure.kind == "fit" else failure.why_not_run
     return picked(
         resources, "shared_bytes tensor_memory_columns", change=change, fits=after is not None and failure is None,
-        problem=problem if after is not None else "its Python cannot be compiled so",
+        problem=problem if after is not None else "its Python does not compile with that change",
     )  # fmt: skip
 
 

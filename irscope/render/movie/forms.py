@@ -248,7 +248,7 @@ class _Scene:
         area = self._changes_area
         y, left, room = area.top + 44, area.left + 14, area.width - 28
         if not at:
-            text = "the IR of the passes before" if frame.passes else "the IR of the front end"
+            text = "the movie starts here" if frame.passes else "the IR of the front end"
             self.canvas.text(left, y, text, look="m", size=LEAST)
             return
         rows = _rows_of(frame)

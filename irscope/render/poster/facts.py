@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from irscope.analysis.roofline import Roofline
     from irscope.timing.predict import Prediction
 
-WORST = 3
-"""Findings on a poster."""
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -1,4 +1,4 @@
-"""The panels of a poster beside its loop: limits, findings, tiles, buffers, registers, accesses, Python lines."""
+"""The panels of a poster next to its loop: limits, findings, tiles, buffers, registers, accesses, Python lines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from irscope.layout.described import DescribedLayout
 from irscope.memory.access import MOST, Cost, GlobalAccess
 from irscope.memory.allocation import AllocatedMemory
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, TILES, Canvas, Rect
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.movie.tiles import draw_tile, tile_svg
-from irscope.render.poster.facts import WORST, Facts
+from irscope.render.poster.facts import Facts
 from irscope.render.roofline import floor_line
 from irscope.render.text.findings import grouped, told_of
 from irscope.render.text.tables import duration_text, percent
@@ -249,8 +249,8 @@ def _grouped(text: str) -> str:
 _MOST_CAUSES = 4
 _MOST_BLOCKS = 32
 """Blocks that are drawn: no multiprocessor holds more."""
-_FINDING = 45.0
-"""Pixels of a finding, at least."""
+_LINE = 14.0
+"""Pixels of a line of a finding."""
 _BAD_BELOW = 2
 """Findings of kinds of a lower rank are bad, the others warnings."""
 
@@ -303,20 +303,24 @@ def _taken(capture: Capture, cause: str) -> str:
     return "hardware limit" if cause == BLOCKS else cause
 
 
-def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failure: str) -> None:
-    """Draw the worst findings, each with its code, its place and what it says."""
+def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[Finding], failure: str) -> None:
+    """Draw the worst findings, as many as have room for two lines, and the command that prints the rest."""
     y = area.top
     if failure:
         y = canvas.paragraph(area, failure, look="bad", lines=5)
-    shown = [*grouped(findings)][: min(WORST, int((area.bottom - y) // _FINDING))]
-    if not shown and not failure:
+    groups = [*grouped(findings)]
+    if not groups and not failure:
         _say(canvas, area, "No findings.")
         return
-    height = min((area.bottom - y) / max(len(shown), 1), 60.0)
-    lines = 3 if len(shown) == 1 else 2
-    for finding, *others in shown:
+    rest = ""
+    for number, (finding, *others) in enumerate(groups):
+        lines = len(wrapped(told_of(finding), area.width - 12, LEAST))
+        room = int((area.bottom - y - 16 - _LINE) // _LINE)
+        if room < min(lines, 2):
+            rest = f"and {len(groups) - number} more"
+            break
         look = "bad" if finding.kind.rank < _BAD_BELOW else "warn"
-        canvas.rect(Rect(area.left, y + 1, 4, 14 + 14 * lines), look, radius=2)
+        canvas.rect(Rect(area.left, y + 1, 4, 14 + _LINE * min(lines, room)), look, radius=2)
         used = canvas.text(
             area.left + 12, y + 12, f"{finding.code} {finding.kind.name}", look=look, room=area.width - 100
         )
@@ -325,8 +329,11 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
             more = f" and {len(others)} more" if others else ""
             canvas.text(area.right, y + 12, _line_of(place) + more, look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
-        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=lines)
-        y += height
+        text = Rect(area.left + 12, y + 16, area.width - 12, 0)
+        y = canvas.paragraph(text, told_of(finding), lines=room) + 4
+        rest = "in full" if room < lines else rest
+    if rest:
+        canvas.text(area.left + 12, y + 9, f"{rest}: irscope why {facts.capture.id[:8]}", look="m", size=LEAST)
 
 
 def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known: bool) -> float:

@@ -13,7 +13,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture, stage_named
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
-from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
+from irscope.render.poster.facts import Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import (
     draw_accesses,
@@ -148,7 +148,7 @@ def _why_no_loop(facts: Facts) -> str:
 
 
 def _side(canvas: Canvas, facts: Facts) -> None:
-    """Draw the limits and the worst findings, and the roofline where there are few."""
+    """Draw the limits and the worst findings, or the roofline where there are none."""
     side = Rect(_EDGE + _MAIN + _GAP, _TOP, WIDTH - 2 * _EDGE - _MAIN - _GAP, 206)
     failure = facts.capture.failure
     if failure is None or failure.kind == "fit":
@@ -172,21 +172,14 @@ def _side(canvas: Canvas, facts: Facts) -> None:
     if failure is not None and failure.kind == "fit":
         told = f"The compile {failure.verdict}: {failure.headline}"
     found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
-    roofline = roofline_of_assumed(facts.capture) if failure is None and len(found) < 2 else None
+    roofline = roofline_of_assumed(facts.capture) if failure is None and not found else None
     if roofline is not None and roofline.floor_s is not None:
-        rest = below
-        if found:
-            upper = Rect(below.left, top, below.width, 110)
-            room = canvas.panel(upper, "Worst finding")
-            draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
-            rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
         part = roofline.peaks.name if roofline.peaks is not None else ""
-        draw_roofline(canvas, canvas.panel(rest, "Roofline", part), roofline)
+        draw_roofline(canvas, canvas.panel(below, "Roofline", part), roofline)
         return
     if not found and not told and failure is not None:
         return
-    count = f"of {len(found)}" if len(found) > WORST else ""
-    draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
+    draw_findings(canvas, canvas.panel(below, "Worst findings"), facts, found, told)
 
 
 def _ir_before_failure(capture: Capture) -> tuple[list[str], int]:

@@ -269,7 +269,7 @@ def _runs(text: str, by_line: dict[int, int]) -> list[int]:
 
 
 def heat_of(capture: Capture) -> dict[str, Any] | None:
-    """`stalled`: samples of warps that waited, in all; `lines`: stage, or file of Python → (line, samples, tip).
+    """`stalled`: samples of stalled warps, in all; `lines`: stage, or file of Python → (line, samples, tip).
 
     None for a capture without a profile, or with one that is not of its code.
     """
@@ -293,7 +293,7 @@ def heat_of(capture: Capture) -> dict[str, Any] | None:
 
 
 def _tip(counters: Counters) -> str:
-    stalls = f"{counters.stalled} samples of warps that waited for {stall_text(counters)}" if counters.stalled else ""
+    stalls = f"{counters.stalled} samples of stalled warps for {stall_text(counters)}" if counters.stalled else ""
     executed = f"executed {counters.executed} times by warps" if counters.executed is not None else ""
     sectors = f"{counters.sectors} sectors in {counters.lines} lines" if counters.sectors else ""
     return "; ".join(filter(None, (stalls, executed, sectors)))
@@ -394,7 +394,7 @@ def capture_of_layouts(layouts: Sequence[DescribedLayout]) -> Capture:
         launch=Launch(Kernel(names)),
         target=layouts[0].target,
         layouts=tuple(item.row for item in layouts),
-        notes=("This page holds layouts alone, without the compile that they are of.",),
+        notes=("This page holds layouts alone, without a compile.",),
     )
 
 

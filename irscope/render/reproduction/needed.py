@@ -324,7 +324,7 @@ class _Selection:
         before = self._origins.setdefault(name, origin)
         same_file = isinstance(before, tuple) and isinstance(origin, tuple) and before[0] == origin[0]
         if before != origin and not same_file:
-            self._result.obstacles.append(f"{name} means two things in two of its files")
+            self._result.obstacles.append(f"{name} has different definitions in two of its files")
 
     def _module_of(self, qualname: str) -> str:
         """The name of the module that a function stood in, as the front end writes it into the name of its copy."""

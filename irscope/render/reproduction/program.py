@@ -297,11 +297,11 @@ _NOT_IN_RAW = re.compile(r'"""|[\x00-\x08\x0b-\x1f\x7f]')
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """The file, and what is to be said of it."""
+    """The text of a reproduction, and notes on it."""
 
     text: str
     way: str
-    """`python`, or the stage that it compiles on from."""
+    """`python`, or the stage that it resumes from."""
     notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
@@ -315,8 +315,8 @@ def render_reproduction(capture: Capture) -> Reproduction:
         raise RecordingError(f"{capture!r} cannot be reproduced: {_NOT_REPRODUCED[failure.kind]}.")
     if "edited" in capture.stages:
         raise RecordingError(
-            f"{capture!r} was compiled on from a text that was edited: no file with Triton alone begins within a "
-            "stage. Reproduce the capture that was edited."
+            f"{capture!r} was compiled from an edited text within a stage, where Triton alone cannot "
+            "begin. Reproduce the capture that was edited."
         )
     # A pass of LLVM's, and a step of ptxas that is not the whole optimiser.
     steps = [one.label for one in capture.snapshots if one.outcome == "skipped" and _is_tools_own(one)]
@@ -394,7 +394,7 @@ def _compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
     if not _is_name(capture.name):
-        raise NotExpressible(f"{capture.name!r} is no name of a function")
+        raise NotExpressible(f"{capture.name!r} is not a function name")
     return _part("place", places=places) + _part(
         "compile_python",
         name=capture.name,
@@ -412,7 +412,7 @@ def _target_line(capture: Capture) -> str:
 def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
     text = capture.text(stage)
     notes = (
-        f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
+        f"It resumes from the IR of stage {stage}, not from Python: {reason}. Names of loop variables are not "
         "in that text: later stages may differ in names and debug information.",
     )
     tables = f"{_table('OPTIONS', _options(capture))}\n\nIR = {_literal_text(text)}\n"

@@ -213,7 +213,7 @@ def _notes(bench: Bench) -> Sequence[str]:
         + " Ratios: of launches of one round, with the 95 % confidence interval of their median."
     ]
     if _predicted_columns(bench):
-        notes.append("Predicted: by irscope time, whose L2 cache is cold, without having run it.")
+        notes.append("Predicted: by irscope time, with a cold L2 cache, before the launch.")
     if bench.noise:
         notes.append(f"Baseline: {bench.noise}.")
     for what, amount, source in (

@@ -161,7 +161,7 @@ def render_versus(before: Capture, after: Capture, found: Versus, *, color: bool
         for one in terms:
             text = _figure if kind == "figure" else duration_text
             rows.append(f"    {one.name:<28} {text(one.before or 0.0):>12} → {text(one.after or 0.0)}")
-    for label, findings in (("only B", found.new), ("only A", found.gone)):
+    for label, findings in (("only B", found.new), ("only A", found.removed)):
         rows += [
             f"  {label}: {duration_text(one.seconds or 0.0)} {one.share:.0%}  {line_of_finding(one)}"
             for one in findings
@@ -187,7 +187,7 @@ def versus_json(before: Capture, after: Capture, found: Versus) -> dict[str, Any
         "time_b": time_json(found.after),
         "terms": [picked(one, "kind name before after") for one in found.terms],
         "new": findings_json(found.new),
-        "gone": findings_json(found.gone),
+        "removed": findings_json(found.removed),
     }
 
 

@@ -37,7 +37,7 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     first = sum(life.counted_from < 0 for life in lives.lives)
     rows: list[list[object]] = [[_step_text(trail, -1), first, "", ""]] if first else []
     for one in counts:
-        unclear = "" if one.is_certain else "one of several equal ones"
+        unclear = "" if one.is_certain else "one of several equal operations"
         rows.append([_step_text(trail, one.step), one.count, *_changes(one.made, one.removed), unclear])
     totals = _changes(sum(one.made for one in counts), sum(one.removed for one in counts))
     rows.append(["total", counts[-1].count if counts else first, *totals])
@@ -125,7 +125,7 @@ def _made_text(trail: Trail, life: OperationLife) -> str:
 
 def _makers(trail: Trail, life: OperationLife) -> str:
     makers = " or ".join(_step_text(trail, step) for step in life.made_by)
-    return makers if len(life.made_by) == 1 else f"{makers} (one of several equal ones)"
+    return makers if len(life.made_by) == 1 else f"{makers} (one of several equal operations)"
 
 
 def _removed_text(trail: Trail, life: OperationLife) -> str:
@@ -275,7 +275,7 @@ def _decision_json(decision: LogDecision) -> dict[str, Any]:
     facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
     operation = decision.operation
     named = {"operation": operation.name, "value": operation.value} if operation else {"operation": "", "value": ""}
-    return picked(decision, "kind line said", facts=facts, **named, **_chain_json(decision.chain))
+    return picked(decision, "kind line text=said", facts=facts, **named, **_chain_json(decision.chain))
 
 
 def _chain_json(chain: Sequence[object]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
     total = counted.counters
     notes = [
         f"{_number(total.executed) or '?'}{_executed(counted)} instructions of warps; {total.samples or 0} samples, "
-        f"{total.stalled} of them of warps that waited.\n"
+        f"{total.stalled} of them of stalled warps.\n"
     ]
     if left_out:
         notes.append(f"Left out: {left_out} rows without stalls and accesses (--json has them).\n")

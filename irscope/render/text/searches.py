@@ -201,7 +201,7 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
         parts.append(f"before and after {found.diff.label}: {found.diff.text_diff.summary}\n{body}")
     elif len(found.guilty) == 1:
         commands = " ".join(["irscope diff", found.subject, *_plan_options(found.right.plan)])
-        parts.append(f"{found.guilty[0]} works on no MLIR that could be shown; {commands} shows what comes of it.\n")
+        parts.append(f"{found.guilty[0]} has no MLIR to show; {commands} shows its effect.\n")
     return "\n".join(parts)
 
 
@@ -235,7 +235,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
 
 
 def _step_json(result: Bisection, step: BisectStep) -> dict[str, Any]:
-    names = "off plan judgement=verdict.judgement saw=verdict.saw"
+    names = "off plan judgement=verdict.judgement observed=verdict.observed"
     return picked(step, names, command=_command_of(result, step))
 
 
@@ -254,10 +254,10 @@ def _scope(found: Bisection) -> str:
 
 def _steps(found: Bisection, width: int | None, color: bool) -> str:
     rows = [
-        [str(number), f"{len(step.off)} off", step.verdict.judgement, step.verdict.saw, _briefly(step.off)]
+        [str(number), f"{len(step.off)} off", step.verdict.judgement, step.verdict.observed, _briefly(step.off)]
         for number, step in enumerate(found.steps, 1)
     ]
-    return table(["step", "passes", "judged", "saw", "off"], rows, width=width, color=color)
+    return table(["step", "passes", "judged", "observed", "off"], rows, width=width, color=color)
 
 
 def _briefly(off: Sequence[str]) -> str:
@@ -272,18 +272,18 @@ def _sentences(found: Bisection) -> Iterator[str]:
         ends = "under the plan" if found.is_planned else "with all of them off" + (" but those" if found.kept else "")
         if "skip" in (left.judgement, right.judgement):
             side = start if left.judgement == "skip" else ends
-            saw = left.saw if left.judgement == "skip" else right.saw
-            yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
+            observed = left.observed if left.judgement == "skip" else right.observed
+            yield f"Nothing to bisect: {side} it cannot be judged ({observed})."
             if found.is_planned:
                 yield "--check compiles finds which pass of the plan the compile cannot do without."
         else:
-            saw = f"({left.saw}, {right.saw})"
-            yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
+            observed = f"({left.observed}, {right.observed})"
+            yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {observed}."
             if found.kept:
-                yield "What decides it stays on, or is no pass; --check with --partial switches those off too."
+                yield "The cause stays on, or is not a pass; --check with --partial switches those off too."
         return
     if len(found.guilty) > 1:
-        yield f"{guilty}: what lies between cannot be judged."
+        yield f"{guilty}: the variants in between cannot be judged."
     elif found.mode == "first":
         yield f"{guilty}: with the passes before it on and those behind it off, its presence decides."
     elif found.left.off:
@@ -296,7 +296,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
 def _sides(found: Bisection) -> str:
     lines: list[str] = []
     for name, step in (("on", found.left), ("off", found.right)):
-        lines.append(f"{name:>3}: {step.verdict.judgement} ({step.verdict.saw})")
+        lines.append(f"{name:>3}: {step.verdict.judgement} ({step.verdict.observed})")
         lines.append(f"     {_command_of(found, step)}")
     return "\n".join(lines) + "\n"
 
@@ -389,7 +389,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
         rows += [
             f"kept: {_one_line(made.kept)}",
             f"{_change(made)}: {made.after.characters / max(made.before.characters, 1):.0%} of the text {made.origin}",
-            f"gone: {_steps_of_reduction(made.taken)}",
+            f"removed: {_steps_of_reduction(made.taken)}",
             f"{made.compiled} candidates compiled, {made.repeated} known before, {made.seconds:.0f} s",
             *(f"run: {line}" for line in commands(made, "FILE")),
         ]
@@ -398,7 +398,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
     if python is not None:
         rows += [
             f"kept of the Python text: {_one_line(python.kept)}",
-            f"{python.lines_before} → {python.lines} lines; gone: {_steps_of_reduction(python.taken)}",
+            f"{python.lines_before} → {python.lines} lines; removed: {_steps_of_reduction(python.taken)}",
             f"{python.compiled} candidates compiled, {python.seconds:.0f} s",
             f"run: {_python_command(python, 'FILE')}",
         ]
@@ -438,7 +438,7 @@ def reduction_markdown(made: Reduced | None, python: ReducedPython | None = None
             fenced(_python_command(python, "reduced.py"), "sh"),
         ]
     if result.failure is not None:
-        parts += ["What it says:", fenced(_said(result.failure), "")]
+        parts += ["Its message:", fenced(_said(result.failure), "")]
     return "\n\n".join(parts) + "\n"
 
 

@@ -56,7 +56,7 @@ class AnnotationColumns:
             given = f" of {found.registers} that a thread has" if found.registers is not None else ""
             parts.append(f"at most {peak.live} live registers{given}, at line {peak.line} ({found.counted_by})")
         if "stalls" in self.columns:
-            parts.append(f"stalls: shares of {found.stalled} samples of warps that waited")
+            parts.append(f"stalls: shares of {found.stalled} samples of stalled warps")
         elif "stalls" in self._asked:
             parts.append("stalls were not measured: irscope profile measures them on a GPU")
         return "; ".join([f"{found.stage}: {parts[0]}", *parts[1:]]) if parts else ""
@@ -391,7 +391,7 @@ def render_interleaved(
         for row in block.rows:
             operations = own.get((block.file, row.line), [])
             count = next((item for item in row.counts if item.stage == stage), None)
-            called = f"  → {count.called} in what it calls" if count and count.called and matching is None else ""
+            called = f"  → {count.called} in its callees" if count and count.called and matching is None else ""
             python = row.text.rstrip()
             python = highlight_python(python) if color else visible(python)
             lines.append(f"{_paint(_BOLD, f'{row.line:5}', color)}  {python}{called}".rstrip())

@@ -119,7 +119,7 @@ def theme_of(environ: Mapping[str, str]) -> Theme | None:
     """
     if chosen := environ.get("IRSCOPE_THEME"):
         if chosen not in ("dark", "light"):
-            raise UsageError(f"IRSCOPE_THEME={chosen!r} is no theme: write dark or light.")
+            raise UsageError(f"IRSCOPE_THEME={chosen!r} is not a theme: write dark or light.")
         return chosen
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     if not background.isdecimal():

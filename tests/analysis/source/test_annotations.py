@@ -174,12 +174,12 @@ def test_stalls_are_those_of_the_profile() -> None:
     assert ours == waited[: len(ours)]
     assert sum(ours) == found.stalled
     assert found.stalled
-    with pytest.raises(UsageError, match=r"profiled code that differs|is no source page"):
+    with pytest.raises(UsageError, match=r"profiled code that differs|is not a source page"):
         annotate(replace(capture, profile=Profile("Kernel Name,other\n")))
 
 
 def test_only_machine_code_has_registers() -> None:
-    with pytest.raises(UsageError, match="stage 'ttgir' is no machine code"):
+    with pytest.raises(UsageError, match="stage 'ttgir' is not machine code"):
         annotate(capture_of("ttgir", "module {\n}\n"), "ttgir")
     with pytest.raises(UsageError, match=r"holds no machine code as text: sass or amdgcn; it has ttgir\."):
         annotate(capture_of("ttgir", "module {\n}\n"))

@@ -40,7 +40,11 @@ def an_upgrade() -> Upgrade:
     assert worse.blame is not None
     diff = diff_texts("%0 = arith.addi %a, %b : i32\n", "%0 = arith.subi %a, %b : i32\n", "mlir")
     guilty = Guilty("ttgir:coalesce#1", ("ran", "skipped"), ("", "x=1"), True, diff, "without it both are the same")
-    blame = replace(worse.blame, guilty=guilty, doubts=("Triton 2.0 does not compile on from its own ttir.",))
+    blame = replace(
+        worse.blame,
+        guilty=guilty,
+        doubts=("Triton 2.0 does not reproduce the result of a complete compile from its own ttir,",),
+    )
     return Upgrade(
         ("1.0", "2.0"),
         (
@@ -72,7 +76,7 @@ def a_timed_upgrade() -> Upgrade:
     rows = (
         with_measurement(one, measures[one.capture.name])
         if one.capture.name in measures
-        else replace(one, why_not_measured="it does not compile by both")
+        else replace(one, why_not_measured="it does not compile with both")
         for one in timed.rows
     )
     return replace(timed, rows=tuple(rows), device="Fake GPU")

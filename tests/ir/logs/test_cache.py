@@ -132,11 +132,11 @@ def test_targets_of_every_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        ({"json": "{"}, "no JSON"),
+        ({"json": "{"}, "not JSON"),
         ({"json": "[]"}, "no metadata"),
-        ({"json": "[" * 100_000}, "no JSON"),
+        ({"json": "[" * 100_000}, "not JSON"),
         ({"ttgir": ""}, "empty"),
-        ({"source": b"\xff\xfe\x00"}, "no text"),
+        ({"source": b"\xff\xfe\x00"}, "not text"),
     ],
 )
 def test_a_damaged_variant_is_passed_over_with_a_note(tmp_path: Path, damage: dict[str, str | bytes], why: str) -> None:

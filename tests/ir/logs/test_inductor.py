@@ -121,7 +121,7 @@ def test_a_pipe_is_no_code(folder: Path) -> None:
     os.mkfifo(code)
     skipped: list[str] = []
     assert len(tuple(read_inductor([find_inductor_files(folder / "debug")], skipped.append))) == 2
-    assert "no regular file" in skipped[0]
+    assert "not a regular file" in skipped[0]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_aliases_that_name_each_other_end() -> None:
 
 
 def test_what_is_no_encoding_is_refused() -> None:
-    with pytest.raises(ParseError, match="is no encoding"):
+    with pytest.raises(ParseError, match="is not an encoding"):
         parse_encoding("blocked")
 
 

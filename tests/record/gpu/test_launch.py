@@ -105,10 +105,10 @@ def test_integers_of_another_run_are_not_taken(tmp_path: Path) -> None:
     with_number = KeptArguments(
         ["p0", "n"], [torch.tensor([1, 2]), 5], {}, PointerUses((PointerUse("p0", True, False),))
     )
-    assert take_inputs(with_number, tmp_path).startswith("the two launches have other numbers")
+    assert take_inputs(with_number, tmp_path).startswith("the two launches differ in scalars")
 
 
 def test_other_tensors_and_other_uses_are_not_compared(tmp_path: Path) -> None:
     assert exchanged(adds, adds, tmp_path, "r rw rw") == (
-        "the two launches have other numbers or tensors, or use them otherwise"
+        "the two launches differ in scalars or tensors, or in their use of them"
     )

@@ -161,7 +161,7 @@ def test_misuse() -> None:
     with pytest.raises(UsageError, match="give the FILE"), device_session(replace(REQUEST, mode="text"), 1):
         pass
     with (
-        pytest.raises(UsageError, match="empty plan"),
+        pytest.raises(UsageError, match="every pass on"),
         device_session(replace(REQUEST, plan=PassPlan.parse("-cse")), 1),
     ):
         pass

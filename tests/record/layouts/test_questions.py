@@ -66,15 +66,15 @@ def test_another_warp_size_than_the_targets(
 @pytest.mark.parametrize(
     ("text", "shape", "numbers", "error", "message"),
     [
-        ("blocked", (64,), {}, ParseError, "is no encoding"),
+        ("blocked", (64,), {}, ParseError, "is not an encoding"),
         (BLOCKED, (48, 64), {}, UsageError, "not a power of two"),
         (BLOCKED, (64, 64), {"num_warps": 8}, UsageError, "is for 4 warps, not for 8: write --num-warps 4"),
         (BLOCKED, (64, 64), {"num_ctas": 2}, UsageError, "is for 1 CTAs, not for 2"),
         (BLOCKED, (64, 64), {"threads_per_warp": 64}, UsageError, "32 threads per warp, not for 64"),
-        (BLOCKED.replace("[4, 8]", "[4, 256]"), (64, 64), {}, UsageError, "1024 threads per warp can't be"),
+        (BLOCKED.replace("[4, 8]", "[4, 256]"), (64, 64), {}, UsageError, "1024 threads per warp is not"),
         (BLOCKED.replace("[1, 0]", "[0]"), (64, 64), {}, UsageError, "all lists must have one length"),
         (BLOCKED, (64,), {}, UsageError, "is for 2 dimensions"),
-        (BLOCKED, (64, 64), {"dtype": "half"}, UsageError, "'half' is no element type"),
+        (BLOCKED, (64, 64), {"dtype": "half"}, UsageError, "'half' is not an element type"),
         (mma2().replace("instrShape = [16, 8]", "instrShape = [1]"), (64, 64), {}, UsageError, "does not take"),
     ],
 )

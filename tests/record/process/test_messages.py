@@ -143,15 +143,15 @@ class Hostile:
     ],
 )
 def test_reading_executes_nothing_of_what_was_written(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(MessageError, match="no message"):
+    with pytest.raises(MessageError, match=r"invalid (message|frame)"):
         read(framed(data))
-    with pytest.raises(MessageError, match="no message"):
+    with pytest.raises(MessageError, match=r"invalid (message|frame)"):
         read(framed(pickle.dumps(Hostile(tmp_path / "made"))))
     assert not (tmp_path / "made").exists()
 
 
 def test_what_was_printed_into_a_stream_is_quoted() -> None:
-    with pytest.raises(MessageError, match="no message: b'Traceback"):
+    with pytest.raises(MessageError, match="invalid message: b'Traceback"):
         read(b"Traceback (most recent call last)")
 
 
@@ -160,7 +160,7 @@ def test_a_recording_process_that_sends_no_event_is_a_clear_failure(tmp_path: Pa
     interpreter = telling_child(tmp_path, 1, late=f"os.write(descriptor, {data})")
     request = RecordRequest(mode="script", path="script.py", targets=("cuda:90",), interpreter=interpreter)
     before = sorted(os.listdir("/proc/self/fd"))
-    with pytest.raises(RecordingError, match="no message"):
+    with pytest.raises(RecordingError, match=r"invalid (message|frame)"):
         record_request(request)
     assert sorted(os.listdir("/proc/self/fd")) == before
 

@@ -226,7 +226,7 @@ def test_what_is_not_there_is_said(here: Path, record: Recorder) -> None:
     with pytest.raises(RecordingError, match="pytest found no test that matches -k 'nothing' in checks"):
         record(request_for("", options(tests=("checks",), test_filter="nothing")))
     (here / "broken.ipynb").write_text("{}")
-    with pytest.raises(RecordingError, match=r"broken.ipynb is no notebook of format 4"):
+    with pytest.raises(RecordingError, match=r"broken.ipynb is not a notebook of format 4"):
         record(request_for("broken.ipynb", options()))
     kernels = here / "sample_package" / "inner" / "kernels.py"
     (note,) = record(request_for(kernels, options())).notes

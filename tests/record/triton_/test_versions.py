@@ -31,7 +31,7 @@ def test_no_note_of_what_was_tried(version: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("version", ["3.10.0", "3.10.0.dev20261101", "3.10.0+git1234abc", "3.10a1", "4.0.0"])
 def test_a_newer_one_is_said_not_to_be_tried(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "triton_version", lambda: version)
-    assert f"not tried with Triton {version}," in untried_note()
+    assert f"not tested with Triton {version}," in untried_note()
 
 
 def test_ci_runs_under_the_versions_that_were_tried() -> None:
@@ -61,7 +61,7 @@ def test_doctor_says_so(tmp_path: Path) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     seen = [row for row in json.loads(answer.stdout) if row["component"] == "Triton"]
     assert [row["state"] for row in seen] == ["ok", "note"]
-    assert "not tried with Triton 3.10.0" in seen[1]["detail"]
+    assert "not tested with Triton 3.10.0" in seen[1]["detail"]
 
 
 KERNELS = ROOT / "tests" / "record" / "kernels" / "no_torch.py"

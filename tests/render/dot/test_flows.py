@@ -27,7 +27,7 @@ needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed:
 
 
 def picture(text: str) -> tuple[Dataflow, Drawing]:
-    folded = fold(read_dataflow(text), {}, 1)
+    folded = fold(read_dataflow(text), {}, 1, 120)
     return folded.flow, render_dataflow(folded.flow, title="k", notes=[folded.note])
 
 
@@ -192,7 +192,7 @@ def test_calls_ends_and_unknown_places_are_named() -> None:
         (Jump(0, 1, "falls"), Jump(0, -1, "jumps", "@P0"), Jump(0, 1, "calls")),
     )
     svg = svg_of(render_blocks([flow], "sass", title="k", lines={1: "7"}))
-    for shown in ("calls helper", "calls what a register holds", "the program ends", "unknown", "loop of 3 blocks"):
+    for shown in ("calls helper", "calls the address in a register", "the program ends", "unknown", "loop of 3 blocks"):
         assert shown in words(svg)
     assert "line 7" in words(svg)
     assert "mov R1, R2" in words(svg_of(render_blocks([flow], "sass", title="k", register="R2")))

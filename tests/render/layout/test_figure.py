@@ -153,7 +153,7 @@ def test_colours_fit_the_layout(color: str) -> None:
     assert make_figure(item, color).color_by == color
     with pytest.raises(UsageError, match="colour it by"):
         make_figure(MMA if color == "bank" else SHARED, color)
-    with pytest.raises(UsageError, match="is no colouring"):
+    with pytest.raises(UsageError, match="is not a colouring"):
         make_figure(item, "wrap")
 
 

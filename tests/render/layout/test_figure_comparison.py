@@ -96,7 +96,7 @@ def test_compared_layouts_mark_the_fewer() -> None:
 def test_a_colouring_is_for_the_layout_it_fits() -> None:
     registers, shared = make_pair(described(REGISTERS[0]), described(SHARED[0]), "lane")
     assert (registers.color_by, shared.color_by) == ("lane", "bank")
-    with pytest.raises(UsageError, match="is no colouring"):
+    with pytest.raises(UsageError, match="is not a colouring"):
         make_pair(MMA, BLOCKED, "wrap")
 
 

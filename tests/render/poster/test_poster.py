@@ -190,7 +190,7 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     assert {"mma-128x256.svg", "blocked-128x64.svg"} < {one.name for one in folder.iterdir()}
     assert "prefers-color-scheme" not in (folder / "mma-128x256.svg").read_text("utf-8")
     for wrong, said in (
-        (["--theme", "blue"], "'blue' is no theme"),
+        (["--theme", "blue"], "'blue' is not a theme"),
         (["-o", str(tmp_path / "x.pdf")], "poster is drawn as svg, png"),
         (["--format", "gif"], "not as 'gif'"),
     ):

@@ -31,7 +31,7 @@ def test_each_line_has_its_samples_in_every_language() -> None:
         "ULDC.64": 4, "FADD": 30, "STG.E.128": 6,
     }  # fmt: skip
     (tip,) = [tip for line, _, tip in found["lines"]["ttgir"] if line == 5]
-    assert tip == "30 samples of warps that waited for global memory 100 %; executed 1 times by warps"
+    assert tip == "30 samples of stalled warps for global memory 100 %; executed 1 times by warps"
 
 
 def test_a_capture_without_a_profile_of_its_own_code_has_none() -> None:

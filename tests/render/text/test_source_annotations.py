@@ -61,7 +61,7 @@ def test_only_the_chosen_lines_are_shown() -> None:
     shown = render_annotated(text, "sass", columns, only=frozenset({3, 2}))
     assert shown == (
         "sass: at most 14 live registers of 16 that a thread has, at line 3 (nvdisasm); "
-        "stalls: shares of 40 samples of warps that waited\n"
+        "stalls: shares of 40 samples of stalled warps\n"
         "live          marks        stalls\n"
         "  7 ████      spill store  75 % global memory 100 %          0000  -  STL [R1], R2\n"
         " 14 ████████  wgmma        25 % a barrier 100 %              0010  -  HGMMA R4\n"
@@ -102,6 +102,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     asked = ("show", path, "--stage", "sass", "--annotate", "all", "--json")
     assert json.loads(out(*asked))[0]["annotations"] == [annotations_json(columns.found)]
     bad = out("show", path, "--stage", "sass", "--annotate", "register", code=2)
-    assert "--annotate 'register' is no column: write registers, marks, stalls or all. Did you mean 'registers'?" in bad
+    assert (
+        "--annotate 'register' is not a column: write registers, marks, stalls or all. Did you mean 'registers'?" in bad
+    )
     assert "--annotate needs a stage: --stage sass" in out("show", path, "--annotate", "all", code=2)
-    assert "stage 'ttgir' is no machine code" in out("show", path, "--stage", "ttgir", "--annotate", "all", code=2)
+    assert "stage 'ttgir' is not machine code" in out("show", path, "--stage", "ttgir", "--annotate", "all", code=2)

@@ -116,7 +116,7 @@ def test_no_other_colours_are_written() -> None:
 )
 def test_the_theme_of_a_terminal(environ: dict[str, str], expected: Theme | None) -> None:
     assert theme_of(environ) == expected
-    with pytest.raises(UsageError, match="'sepia' is no theme: write dark or light"):
+    with pytest.raises(UsageError, match="'sepia' is not a theme: write dark or light"):
         theme_of(environ | {"IRSCOPE_THEME": "sepia"})
 
 

@@ -124,7 +124,7 @@ class GraphCompiler:
             try:
                 return graph.run(graph.inputs(leaves))
             except Exception as error:  # an operator of ATen's that cannot run without data
-                self._on_note(f"torch.compile of {_named(model)}: its code did not run to its end: {_reason(error)}")
+                self._on_note(f"torch.compile of {_named(model)}: its code did not complete: {_reason(error)}")
                 graph.run = None
                 return model(*args, **kwargs)
 

@@ -74,7 +74,7 @@ class ComputingSession:
         text = next((kernel.asm[stage] for stage in ("ttgir", "ttir") if stage in kernel.asm), None)
         name = str(getattr(kernel, "name", "a kernel"))
         if text is None:
-            self._note(f"{name} was not run: it has no IR that irscope runs.")
+            self._note(f"{name} was not run: it has no IR that irscope executes.")
             return
         with torch._C.DisableTorchFunction():
             try:
@@ -84,7 +84,7 @@ class ComputingSession:
                 for line in run(parse_mlir(text), grid, given, limits=self._limits, elsewhere=elsewhere):
                     print(line)
             except (NotRun, UsageError) as error:
-                self._note(f"{name} was not run, so that its tensors stay as they were: {error}")
+                self._note(f"{name} was not run, and its tensors are unchanged: {error}")
             except WrongProgram as error:
                 raise RuntimeError(f"CUDA error: an illegal instruction or memory access in {name}: {error}") from error
 

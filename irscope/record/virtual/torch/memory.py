@@ -106,7 +106,7 @@ class VirtualMemory:
         if size > self.free_bytes:
             place = place_of_reader().label
             wanted, used, total = (_gibibytes(count) for count in (size, self.used_bytes, self._size_bytes))
-            self._on_note(f"CUDA out of memory at {place}: {wanted} do not fit beside {used} of {total}.")
+            self._on_note(f"CUDA out of memory at {place}: {wanted} requested, {used} of {total} in use.")
             raise torch.OutOfMemoryError(
                 f"CUDA out of memory. Tried to allocate {wanted}. GPU 0 has a total capacity of {total} of which "
                 f"{_gibibytes(self.free_bytes)} is free."
@@ -130,7 +130,7 @@ class VirtualMemory:
         index = self.current_device if device is None or device < 0 else device
         if index > 0:
             self._on_note(
-                f"{place_of_reader().label} uses cuda:{index}: it was taken to be there, but the virtual GPU is one "
+                f"{place_of_reader().label} uses cuda:{index}, which is assumed to exist, but the virtual GPU is one "
                 "device, and torch.cuda.device_count() is 1."
             )
         return index

@@ -81,7 +81,7 @@ export class StagePane {
   private own = 0;
   private value: Value | undefined;
   private aliases: Map<string, string> | undefined;
-  /** Line -> the share of samples of warps that waited there, and what is known of it. */
+  /** Line -> the share of samples of stalled warps there, and what is known of it. */
   private readonly heat = new Map<number, { share: number; tip: string }>();
   /** What a gutter, and a tip, say of the live registers at a line; undefined where nothing is known of any. */
   private readonly registers: { sign: (line: number) => string; told: (line: number) => string } | undefined;
