@@ -21,7 +21,7 @@ from irscope.device.clocks import Clock
 from irscope.timing.accesses import SECTOR, Access, NeighbourWatch, TileWatch
 from irscope.timing.walk import Observed, Walked
 
-__all__ = ["Traffic", "pairs_of", "traffic_of"]
+__all__ = ["DramTraffic", "pairs_of", "traffic_of"]
 
 Array = NDArray[Any]
 Key = tuple[int, bool]
@@ -41,7 +41,7 @@ _FEWEST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DramTraffic:
     """What DRAM is asked for."""
 
     read: dict[int, float]
@@ -71,7 +71,7 @@ class _Reuse:
 def traffic_of(
     groups: Sequence[Walked], tiles: TileWatch, neighbours: NeighbourWatch, array_bytes: Mapping[int, int],
     clock: Clock, at_once: int, ctas: int, shown: Array, consecutive: Array,
-) -> Traffic:  # fmt: skip
+) -> DramTraffic:  # fmt: skip
     """The traffic of a launch.
 
     Args:
@@ -104,7 +104,7 @@ def traffic_of(
     held = same_wave + (1 - same_wave) * hits(np.minimum(np.maximum(footprint, footprint[together]), whole))
     random, scattered = _random_arrays(groups), _scattered(groups)
     everything = sum(reuse.amount for reuse in reuses.values())
-    found = Traffic({}, {}, {})
+    found = DramTraffic({}, {}, {})
     for (array, is_store), reuse in reuses.items():
         size = array_bytes.get(array)
         cold = reuse.cold * reuse.own / reuse.amount
