@@ -182,13 +182,14 @@ class SameThreads:
         self._text = text
         final = ExecutedText(capture, capture.texts.get("ttgir", ""))
         self._owners = Owners(capture, final.module)
-        self._counterparts: dict[tuple[object, str], list[Operation]] = {}
+        self._counterparts: dict[object, list[Operation]] = {}
         for operation in final.module.walk():
             if operation.kind in ("load", "store"):
                 self._counterparts.setdefault((final.origin(operation), operation.kind), []).append(operation)
 
     def __call__(self, first: Operation, second: Operation) -> bool:
-        return (one := self._threads(first)) is not None and np.array_equal(one, self._threads(second))
+        rows = [row for row in (self._threads(first), self._threads(second)) if row is not None]
+        return len(rows) == 2 and np.array_equal(rows[0], rows[1])
 
     def _threads(self, operation: Operation) -> Array | None:
         shape = self._text.module.type_of(operation.operands[0]).shape
