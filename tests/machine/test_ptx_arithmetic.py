@@ -59,6 +59,15 @@ def test_the_bits_of_a_register_are_counted() -> None:
     assert counts.tolist() == [0, 1, 32, 8]
 
 
+@pytest.mark.parametrize("bits", [3, 32, 64])
+@given(numbers=_NUMBERS)
+def test_the_bits_of_a_register_are_reversed(bits: int, numbers: list[int]) -> None:
+    made = computed("brev", [f"b{bits}"], [np.array(numbers)])
+    assert made is not None
+    wanted = [int(f"{number % 2**bits:0{bits}b}"[::-1], 2) for number in numbers]
+    assert [number % 2**bits for number in made.tolist()] == wanted
+
+
 def _floats(name: str, suffixes: list[str], *operands: float) -> np.float32:
     registers = [np.array([one], np.float32).view(np.uint32).astype(np.int64) for one in operands]
     made = float_computed(name, suffixes, registers)
