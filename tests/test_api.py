@@ -164,6 +164,7 @@ def test_each_result_of_a_notebook_is_displayed() -> None:
     """As HTML that is escaped."""
     from irscope.api import notebook
 
+    pytest.importorskip("z3", reason="proofs need z3-solver")
     capture = load(MATMUL)
     results = [
         capture,
