@@ -366,10 +366,10 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
     raise UsageError(f"{type(result).__name__} has no plain form: to_dict takes a Capture, a Comparison or a Finding.")
 
 
-def _html_of(capture: Capture) -> str:
+def _html_of(self: Capture) -> str:
     from irscope.render.capture import summary_html
 
-    return summary_html(capture)
+    return summary_html(self)
 
 
 Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]

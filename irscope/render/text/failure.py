@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from irscope.ir.locations.model import place_of
-from irscope.ir.locations.stages import capture_locations
-from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
 _FRAMES_OF_OUTPUT = 15
@@ -32,6 +29,8 @@ def failed_line(capture: Capture) -> tuple[str, int] | None:
         if is_error and not message.startswith(_SAYS_NOTHING) and file.endswith(".py"):
             return (file, int(line)) if line.isdecimal() and len(line) < 8 else None
     if (at := ptx_line(capture)) is not None:
+        from irscope.ir.locations.stages import capture_locations
+
         chain = capture_locations(capture, capture.text("ptx"), "ptx").chain_at(at)
         return (chain[0].file, chain[0].line) if chain else None
     return _asserted_line(capture)
@@ -50,6 +49,10 @@ def _asserted_line(capture: Capture) -> tuple[str, int] | None:
     text = ir_before_failure(capture)
     if not is_assertion or not classes or not text:
         return None
+    from irscope.ir.locations.model import place_of
+    from irscope.ir.locations.stages import capture_locations
+    from irscope.ir.mlir.reader import parse_mlir
+
     locations = capture_locations(capture, text, "mlir")
     file = capture.launch.kernel.file
     places: set[tuple[str, int] | None] = set()
