@@ -54,7 +54,7 @@ def main() -> None:
         script.write_text(TILE, "utf-8")
         tile = irscope.record(str(script), target="cuda:90")
     first, again = best(lambda: costs_of(tile))
-    print(f"a tile of 128×256, {tile.launch.grid[0]} programs: {first:.3f} s, again {again:.3f} s")
+    print(f"a tile of 128×256, {(tile.launch.grid or (0,))[0]} programs: {first:.3f} s, again {again:.3f} s")
     for capture in irscope.record_all(str(HERE.parent / "examples" / "flash_attention.py"), target="cuda:90"):
         parse_mlir.cache_clear()
         first, again = best(lambda: costs_of(capture))  # noqa: B023

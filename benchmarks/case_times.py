@@ -3,8 +3,9 @@
 import json
 import sys
 import time
-from importlib import util
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import torch
 import triton
@@ -17,9 +18,8 @@ def main() -> None:
     name = sys.argv[1]
     if not torch.cuda.is_available():
         sys.exit("this machine has no GPU that torch can use")
-    spec = util.spec_from_file_location(name, CASES / f"{name}.py")
-    case = util.module_from_spec(spec)
-    spec.loader.exec_module(case)
+    sys.path.insert(0, str(CASES))
+    case = import_module(name)
     if name == "recompile_storm":
         # Its launches are of other lengths: what they compile is Triton's own.
         case.before(*case.arguments())
@@ -36,7 +36,7 @@ def in_turns_ms(case) -> list[tuple[float, ...]]:
     given = case.arguments(large=True)
     return [
         tuple(
-            triton.testing.do_bench(lambda run=run: run(*given), return_mode="median")
+            cast(float, triton.testing.do_bench(lambda run=run: run(*given), return_mode="median"))
             for run in (case.before, case.after)
         )
         for _ in range(ROUNDS)

@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext irscope` calls: registers the cell magic `%%irscope`."""
+    """Register the cell magic `%%irscope`."""
     # It says how a notebook displays a capture.
     import_module("irscope.api")
     import_module("irscope.record.programs.in_process").register(shell)

@@ -8,7 +8,7 @@ IrscopeError                the base: every message names the value and the reme
 ├── PlanError               a text is not a plan, or a rule matches no pass
 ├── TargetError             a text is not a target, or the installed Triton does not support it
 ├── SignatureError          a signature does not fit the kernel's parameters
-├── ParseError              a text cannot be read as what it should be
+├── ParseError              a text cannot be parsed
 ├── RecordingError          nothing could be recorded; the message quotes the recording process
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
@@ -81,7 +81,7 @@ class SignatureError(IrscopeError):
 
 
 class ParseError(IrscopeError):
-    """A text cannot be read as what it should be, such as IR, a log or an encoding."""
+    """A text, such as IR, a log or an encoding, cannot be parsed."""
 
 
 class RecordingError(IrscopeError):

@@ -164,6 +164,7 @@ def test_each_result_of_a_notebook_is_displayed() -> None:
     """As HTML that is escaped."""
     from irscope.api import notebook
 
+    pytest.importorskip("z3", reason="proofs need z3-solver")
     capture = load(MATMUL)
     results = [
         capture,
@@ -175,6 +176,10 @@ def test_each_result_of_a_notebook_is_displayed() -> None:
         irscope.report([capture, load(AMD)], title="<b>"),
         irscope.why(capture, tries=0),
         irscope.time(capture, grid=(64, 1, 1)),
+        irscope.safety(capture),
+        irscope.safety_for_all_arguments(capture),
+        irscope.meaning(capture),
+        irscope.same_bits(capture, capture),
     ]
     for result in results:
         text = result._repr_html_()

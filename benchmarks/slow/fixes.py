@@ -63,7 +63,7 @@ def _prepare(name: str, folder: Path) -> list[dict[str, Any]]:
             file = f"{name.replace(' ', '_')}-{side}-{len(rows)}.irscope"
             (folder / file).write_bytes(to_bytes(after))
             seconds = suggestion.proof.seconds if suggestion.proof is not None else None
-            row = {"pair": name, "side": side, "code": code, "fix": suggestion.tried, "file": file}
+            row: dict[str, Any] = {"pair": name, "side": side, "code": code, "fix": suggestion.tried, "file": file}
             row["predicted_us"] = seconds * 1e6 if seconds is not None else None
             rows.append(row | {"hindered": not_so(capture, changes)})
     return rows

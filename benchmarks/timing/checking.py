@@ -327,7 +327,7 @@ def fresh_wave(before: Sequence[Any], after: Sequence[Any], config: Config) -> P
 @sized(n=256)
 def fresh_bodies(before: Sequence[Any], after: Sequence[Any], config: Config) -> Pairs:
     """All pairs at once, in float64."""
-    places = torch.stack(before[:3], 1).double()
+    places = torch.stack(list(before[:3]), 1).double()
     apart = places.unsqueeze(0) - places.unsqueeze(1)
     pull = before[3].double() / ((apart**2).sum(2) + 0.01) ** 1.5
     expected = (apart * pull.unsqueeze(2)).sum(1)

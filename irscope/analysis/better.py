@@ -34,9 +34,9 @@ class BetterVerdict:
     measured: Measurement | None = None
     """Both launches on the GPU, each as its own program makes it."""
     then: tuple[str, Mapping[str, Any]] = ("list", {})
-    """What to call next: a tool of `irscope serve mcp`, and its arguments."""
+    """The next call: a tool of `irscope serve mcp`, and its arguments."""
     finding: Finding | None = None
-    """Of the second: what costs most."""
+    """The most expensive part of the second."""
 
     @property
     def ratio(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Whether two compiles give the same code, and what in it decides results: arithmetic and the order of memory."""
+"""Whether two compiles give the same code, and the parts that decide results: arithmetic and memory order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from irscope.model.capture import Capture, stage_named
 _ASSEMBLIES = ("sass", "amdgcn", "ptx")
 """The stages that hold instructions, the lowest of each target first."""
 STRICT: frozenset[Ignored] = frozenset({"locations"})
-"""What does not count between compiles of one version, which print alike."""
+"""The differences ignored between compiles of one version, which print alike."""
 
 _RETAINED = 64
 _LAUNCH = (
@@ -33,7 +33,7 @@ _LAUNCH = (
     "profile_scratch_size", "profile_scratch_align", "launch_cooperative_grid", "launch_cluster", "launch_pdl",
     "tensordesc_meta",
 )  # fmt: skip
-"""What Triton's launcher reads of the metadata, by all versions."""
+"""The metadata that Triton's launcher reads, of all versions."""
 
 _ARITHMETIC = (
     "fp64", "fp32", "fp16", "special", "convert", "mma", "wgmma", "tcgen05.mma", "mfma", "wmma", "warp.reduce",
@@ -52,7 +52,7 @@ _ACCESSES = (
     "ld.shared", "st.shared", "ldmatrix", "stmatrix", "atomic", "cp.async", "st.global", "tma.load", "tma.store",
     "tma.reduce", "wgmma", "tcgen05", "mbarrier",
 )  # fmt: skip
-"""What synchronisation orders. Loads of global memory are moved past it by the compilers, and are left out."""
+"""The effects that synchronisation orders, without loads of global memory, which compilers move past it."""
 
 # %acc_12, %0, ^bb1, #blocked3; not the number of a result, as in %0#1
 _NAME = re.compile(r"[%^][\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
@@ -84,13 +84,13 @@ def code_of(capture: Capture) -> str:
 
 
 def launched(capture: Capture) -> list[tuple[str, Any]]:
-    """What Triton's metadata holds of how to launch a kernel, without what is not used: versions differ in it."""
+    """The launch settings of Triton's metadata, without unused ones, in which versions differ."""
     known = dict(capture.metadata)
     return [(name, known[name]) for name in _LAUNCH if known.get(name)]
 
 
 def _loaded(binary: bytes) -> Iterator[bytes]:
-    """The names, sizes and bytes of what a device loads of a binary; the whole of one that is no ELF file."""
+    """The names, sizes and bytes of a binary's loaded sections; the whole of one that is no ELF file."""
     try:
         elf = parse_elf(binary)
     except ParseError:
@@ -103,7 +103,7 @@ def _loaded(binary: bytes) -> Iterator[bytes]:
 
 
 def arithmetic_and_order(capture: Capture) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What decides the results of a kernel's floating point operations, and what orders its accesses to memory.
+    """The code that decides a kernel's floating-point results, and that orders its accesses to memory.
 
     Both are read from the lowest assembly of the capture.
 

@@ -1,4 +1,4 @@
-"""What got worse from one compile to another: the facts of a compile, and for each which way is worse."""
+"""Regressions from one compile to another: the facts of a compile, and for each which way is worse."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class FactChange:
 
     @property
     def fact(self) -> _Fact:
-        """What is known of the fact."""
+        """The value of the fact."""
         return _fact_named(self.name)
 
     @property

@@ -86,7 +86,7 @@ _GROUPS = (
 
 
 def figures_of(capture: Capture) -> dict[str, Any]:
-    """What came of a compile: status, failure, resources, the instructions that matter, the codes of findings."""
+    """The result of a compile: status, failure, resources, the instructions that matter, the codes of findings."""
     # Readers of IR: what asks for resources alone needs none.
     from irscope.analysis.findings.find import findings_of
 

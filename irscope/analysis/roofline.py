@@ -61,7 +61,7 @@ _PACKED = 2
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one execution of an operation computes."""
+    """The FLOPs of one execution of an operation."""
 
     unit: Unit
     flops: int
@@ -79,7 +79,7 @@ def _computing_operations(module: MlirModule) -> Iterator[Operation]:
 
 
 def _work_of(module: MlirModule, operation: Operation) -> list[Work]:
-    """What one execution computes; empty for an operation without floating-point arithmetic."""
+    """The FLOPs of one execution; empty for an operation without floating-point arithmetic."""
     if operation.kind == "dot":
         return _dot(module, operation)
     if operation.kind in _COMBINING:
@@ -179,7 +179,7 @@ def _dot_type(module: MlirModule, operation: Operation, left: Type, right: Type,
 
 
 MEMORY = "memory"
-"""What bounds a launch that no unit bounds."""
+"""The bound of a launch that no unit bounds."""
 
 
 def mark(span: Span) -> str:
@@ -237,7 +237,7 @@ class _Requested:
 
     unit_bytes: int
     bytes: Span
-    """What the lanes ask for."""
+    """The bytes that the lanes request."""
     moved_bytes: Span
     """The units (on NVIDIA sectors of 32 bytes) that each instruction touches, in bytes."""
     certainty: str
@@ -272,7 +272,7 @@ class Roofline:
     """Elements that atomics read and write, in the L2 cache, one after another where they are the same."""
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is not counted, and why bounds differ."""
+    """The operations that are not counted, and why bounds differ."""
 
     @property
     def dram_bytes(self) -> Span:

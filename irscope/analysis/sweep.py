@@ -18,7 +18,7 @@ CRITERIA = {
     "processor_us": False,
     "occupancy_percent": True,
 }
-"""What compiles are ranked by, and whether more is better."""
+"""The figures that rank compiles, and whether more is better."""
 
 _BINS = 10
 
@@ -53,7 +53,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a table says."""
+    """The summary of a table."""
 
     by: str
     rows: int

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
-from irscope.api.notebook import check, diff, layout, report, reproduce, sweep
+from irscope.api.notebook import check, diff, display_as_text, layout, report, reproduce, sweep
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.model.recording_options import RecordingOptions
@@ -244,9 +244,12 @@ def safety(
     Returns the verdict: safe, wrong with its violations, or not decided with the reasons. Raises UsageError for values
     that do not fit the launch.
     """
+    from irscope.render.text.verdict import render_verdict
     from irscope.verify.launches import verify_launches
     from irscope.verify.safety import DEFAULT_ELEMENTS
+    from irscope.verify.verdict import SafetyVerdict
 
+    display_as_text(SafetyVerdict, render_verdict)
     elements = None if all_programs else DEFAULT_ELEMENTS
     return verify_launches(capture, elements=elements, values=values, earlier=earlier)
 
@@ -260,8 +263,10 @@ def safety_for_all_arguments(capture: Capture) -> ArgumentsVerdict:
     Returns the verdict, with the assumed roles of its arguments: sizes, strides and the grid.
     Raises MissingTool without z3.
     """
-    from irscope.verify.proof import prove_bounds
+    from irscope.render.text.verdict import render_proof
+    from irscope.verify.proof import ArgumentsVerdict, prove_bounds
 
+    display_as_text(ArgumentsVerdict, render_proof)
     return prove_bounds(capture)
 
 
@@ -285,8 +290,10 @@ def meaning(
     Returns the verdict: same, changed with the first pass and its witness, or not decided with the reasons. Raises
     UsageError for captures of different launches.
     """
-    from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, verify_passes
+    from irscope.render.text.verdict import render_meaning
+    from irscope.verify.meaning import DEFAULT_PROGRAMS, MeaningVerdict, compare_captures, verify_passes
 
+    display_as_text(MeaningVerdict, render_meaning)
     programs = None if all_programs else DEFAULT_PROGRAMS
     if other is not None:
         return compare_captures(capture, other, programs=programs, values=values)
@@ -304,9 +311,11 @@ def same_bits(capture: Capture, other: Capture, *, all_programs: bool = False) -
     Returns the verdict: yes, no with the first place that sums in another order, or not decided with the reasons.
     Raises UsageError for captures of different launches.
     """
-    from irscope.verify.bits import verify_bits
+    from irscope.render.text.verdict import render_bits
+    from irscope.verify.bits import BitsVerdict, verify_bits
     from irscope.verify.meaning import DEFAULT_PROGRAMS
 
+    display_as_text(BitsVerdict, render_bits)
     return verify_bits(capture, other, programs=None if all_programs else DEFAULT_PROGRAMS)
 
 
@@ -357,10 +366,10 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
     raise UsageError(f"{type(result).__name__} has no plain form: to_dict takes a Capture, a Comparison or a Finding.")
 
 
-def _html_of(capture: Capture) -> str:
+def _html_of(self: Capture) -> str:
     from irscope.render.capture import summary_html
 
-    return summary_html(capture)
+    return summary_html(self)
 
 
 Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]

@@ -124,7 +124,7 @@ def _masks_all(text: str) -> bool:
 
 
 def _unsafe(before: Capture, after: Capture) -> Iterator[str]:
-    """What the second does that no launch may, and the first does not."""
+    """The violations of the second that the first does not have."""
     from irscope.api import safety
 
     found = safety(after).violations

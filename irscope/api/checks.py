@@ -1,4 +1,4 @@
-"""Checks captures: each assertion of each, and what got worse than a baseline."""
+"""Checks captures: each assertion of each, and regressions from a baseline."""
 
 from __future__ import annotations
 

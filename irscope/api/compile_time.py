@@ -1,4 +1,4 @@
-"""Why a compile takes long: what multiplies its IR, and changes against that, which are compiled."""
+"""Why a compile takes long: the causes that multiply its IR, and compiled fixes."""
 
 from __future__ import annotations
 

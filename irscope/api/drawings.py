@@ -42,7 +42,7 @@ Kind = Literal["dataflow", "control-flow", "passes", "warps"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions:
-    """Which graph to draw, and of what."""
+    """The kind of a graph, and its subject."""
 
     kind: Kind = "dataflow"
     stage: str | None = None

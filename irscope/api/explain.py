@@ -1,4 +1,4 @@
-"""What is slow in a kernel, and because of what: what is found without a compile, and what compiles add to it."""
+"""The slow parts of a kernel and their causes: from a capture alone, and with more compiles."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Explainer:
 
 
 def _with_sass(capture: Capture, is_launched: bool) -> Capture:
-    """A capture with what a prediction of its launch needs."""
+    """A capture with the data that a prediction of its launch needs."""
     is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
     return with_sass(capture) if is_needed else capture
 

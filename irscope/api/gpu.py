@@ -124,7 +124,7 @@ class PairTimer:
     requests: tuple[RecordRequest, RecordRequest]
     """Of the script, under each."""
     recorded: tuple[Sequence[Capture], Sequence[Capture]]
-    """What the script launched under each, in order."""
+    """The launches of the script under each, in order."""
     rounds: int
     cold: bool
 

@@ -1,4 +1,4 @@
-"""What is installed, which targets work, and how to install what is missing."""
+"""The installed packages and tools, the working targets, and how to install missing ones."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from irscope.record.variants.completing import with_layouts
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What the command line says of layouts that are given as text."""
+    """The answers of the command line about layouts that are given as text."""
 
     shape: str | None
     """`128x64`, or with the element type `128x64xf32`."""

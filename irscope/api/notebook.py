@@ -1,9 +1,10 @@
-"""What a notebook calls on captures: diff, layout, check, reproduce, sweep, report. Results display as HTML."""
+"""The functions of a notebook on captures: diff, layout, check, reproduce, sweep, report. Results display as HTML."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.model.trial import SweepRow
     from irscope.render.reproduction.program import Reproduction
+
+
+def display_as_text(kind: type, render: Callable[..., str]) -> None:
+    """Display the results of a class in notebooks, as the text that the command line prints."""
+    setattr(kind, "_repr_html_", lambda result: preformatted(render(result)))  # noqa: B010 - a class of any result
 
 
 class LayoutTable(tuple["DescribedLayout", ...]):
@@ -78,15 +84,10 @@ def diff(
     """
     from irscope.analysis.diff.captures import Comparison
     from irscope.analysis.diff.captures import diff as compare
-
-    Comparison._repr_html_ = _comparison_html  # pyright: ignore
-    return compare(left, right, ignore=ignore, stages=stages)
-
-
-def _comparison_html(comparison: Comparison) -> str:
     from irscope.render.text.diff import render_comparison
 
-    return preformatted(render_comparison(comparison, stages=()))
+    display_as_text(Comparison, partial(render_comparison, stages=()))
+    return compare(left, right, ignore=ignore, stages=stages)
 
 
 def layout(
@@ -143,6 +144,7 @@ def check(
     from irscope.analysis.checks.assertions import assertions_of
     from irscope.analysis.checks.results import Report, check_subject
     from irscope.analysis.checks.subject import Subject
+    from irscope.render.checks import render_report
 
     asserted = assertions_of(
         max_registers=max_registers,
@@ -153,14 +155,8 @@ def check(
         min_width=[f"{name}={bits}" for name, bits in (min_width or {}).items()],
         no_finding=no_finding,
     )
-    Report._repr_html_ = _report_html  # pyright: ignore
+    display_as_text(Report, partial(render_report, color=False))
     return Report(tuple(check_subject(Subject(one), asserted) for one in _several(captures)))
-
-
-def _report_html(report: Report) -> str:
-    from irscope.render.checks import render_report
-
-    return preformatted(render_report(report, color=False))
 
 
 def reproduce(capture: Capture) -> Reproduction:

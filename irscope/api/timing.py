@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.analysis.roofline import Roofline, roofline_of
+from irscope.api.notebook import display_as_text
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
@@ -17,7 +18,6 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import with_layouts, with_sass
-from irscope.render.text.tables import preformatted
 from irscope.store.baseline import load_ceilings
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
@@ -79,12 +79,6 @@ def with_launch(
     return replace(capture, launch=replace(launch, grid=grid or launch.grid, record=record))
 
 
-def _prediction_html(prediction: Prediction) -> str:
-    from irscope.render.timing import prediction_text
-
-    return preformatted(prediction_text(prediction))
-
-
 def time(
     capture: Capture,
     *,
@@ -114,7 +108,9 @@ def time(
     Returns its seconds, the interval, the bound and the share of each line.
     Raises UsageError where a size or the grid is not known, or no constants of the part are.
     """
-    Prediction._repr_html_ = _prediction_html  # pyright: ignore
+    from irscope.render.timing import prediction_text
+
+    display_as_text(Prediction, prediction_text)
     if capture.failure is not None:
         raise UsageError(f"{capture.name} did not compile: there is nothing to time.")
     if sizes or grid:

@@ -33,7 +33,7 @@ _incomplete: ContextVar[list[str] | None] = ContextVar("incomplete", default=Non
 
 @contextmanager
 def noted_incomplete() -> Generator[list[str]]:
-    """What was named in the block, and not recorded to its end."""
+    """The kernels that began in the block, and were not recorded to the end."""
     names: list[str] = []
     token = _incomplete.set(names)
     try:

@@ -37,7 +37,7 @@ _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a listed capture has to fit; with nothing given, all do.
+    """The filters of listed captures; without filters all are listed.
 
     Options:
         kernel = [KERNEL|COLLECTION[::KERNEL]]: Part of the kernel's name, or a pattern: 'matmul*'; or a collection to

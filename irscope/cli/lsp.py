@@ -48,7 +48,7 @@ _TRIED = Budget(findings=None, compiles=4)
 
 @dataclass(frozen=True)
 class _Explained:
-    """A capture, and what is known of its time."""
+    """A capture, and its predicted time."""
 
     capture: Capture
     findings: tuple[Finding, ...]
@@ -79,7 +79,7 @@ class _Explained:
 
 @dataclass(frozen=True)
 class _Options:
-    """What an editor may set, as initialization options."""
+    """The settings of an editor, as initialization options."""
 
     target: str | tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()

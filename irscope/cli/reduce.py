@@ -46,7 +46,7 @@ _MUCH_LONGER = 10
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is to be kept.
+    """The property to preserve.
 
     Options:
         --check CMD: This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the

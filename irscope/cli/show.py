@@ -37,7 +37,7 @@ from irscope.store.shelf import StoredCaptures
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What to show of each capture; with nothing chosen, its summary.
+    """The views of each capture; without any, its summary.
 
     Options:
         --before PASS[#N]: The IR before a pass.

@@ -188,7 +188,7 @@ def _versus(subject: str | None, other: str, to: Destination, record_options: Re
 def _timed(
     subject: str | None, record_options: RecordingOptions, capture: Capture, number: int
 ) -> Callable[[Sequence[Finding], Mapping[tuple[FixChange, ...], Capture]], tuple[Finding, ...]]:
-    """What times the fixes of a launch; raises NoDevice where it cannot be run."""
+    """The timer of a launch's fixes; raises NoDevice where it cannot be run."""
     if reason := why_no_gpu(subject, record_options, capture):
         raise NoDevice(f"--time: {reason} Without --time nothing is run.")
     from irscope.api.gpu import fixes_timed

@@ -96,7 +96,7 @@ class Clock:
     """Likewise, times the part of its time in which DRAM writes (`benchmarks.microbench --only mixed`)."""
     dram_bytes_per_s: float = 3.35e12
     dram_efficiency: float = 0.9
-    """What streams reach of it."""
+    """The part of it that streams reach."""
     write_efficiency: float = 0.84
     dirty_bytes: float = 20e6
     """What others wrote and L2 still holds when a launch begins: it is written back in its time."""

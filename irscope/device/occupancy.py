@@ -110,7 +110,7 @@ class Occupancy:
     limits: tuple[tuple[str, int], ...]
     """(cause, CTAs that it alone would allow); a resource that the kernel does not use is left out."""
     unit: str = "SM"
-    """What a multiprocessor is called: `SM`, `CU`, or `WGP` for the pair of CUs that RDNA runs a work group on."""
+    """The name of a multiprocessor: `SM`, `CU`, or `WGP` for the pair of CUs that RDNA runs a work group on."""
 
     @property
     def fraction(self) -> float:

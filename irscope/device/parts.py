@@ -28,7 +28,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class DevicePart:
-    """What one real GPU has, seen as one device."""
+    """The resources of one real GPU, seen as one device."""
 
     target: str
     """The text form of the target, such as `cuda:90`."""
@@ -154,7 +154,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What one part reaches at best."""
+    """The peaks of one part."""
 
     part: str
     """As `--part` takes it: `h100`, `h100-pcie`."""

@@ -1,4 +1,4 @@
-"""What an operation or an instruction does, in a few words: `meanings.json`, by language and the start of the name."""
+"""The meaning of an operation or instruction, in a few words: `meanings.json`, by language and prefix of the name."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from irscope.ir.asm.operands import RegisterAccess
 
 Ignored = Literal["locations", "names", "attributes"]
-"""What a comparison may leave out of account."""
+"""The differences that a comparison may ignore."""
 
 VALUE = "\x01"
 """The placeholder of a value (an SSA value, a register) in a template."""

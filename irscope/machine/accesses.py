@@ -84,7 +84,7 @@ def _exchange(old: Array, new: Array) -> Array:
 
 
 def combining(arithmetic: Arithmetic, kind: str, dtype: np.dtype[Any]) -> Callable[..., Array] | None:
-    """What an atomic operation of a kind does to elements of a type; None for an unknown one."""
+    """The function of an atomic operation on elements of a type; None for an unknown one."""
     ufunc = _COMBINE.get(kind)
     if ufunc is not None:
         return arithmetic.atomic(ufunc, dtype)

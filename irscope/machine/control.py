@@ -43,7 +43,7 @@ class Bindings:
         return Bindings(self.rows[index], self, index)
 
     def held(self, value: Value) -> Held:
-        """What a value is; raises NotRun if nothing defined it."""
+        """The contents of a value; raises NotRun if nothing defined it."""
         found = self.values.get(value)
         if found is not None:
             return found
@@ -81,7 +81,7 @@ class Step:
         self.results = operation.results
         self.types = operation.result_types
         self.drops: tuple[Value, ...] = ()
-        """What nothing uses after it."""
+        """The values without a later use."""
         self.is_of_integers = all(map(bits_of, self.types))
         """Whether its results are integers or pointers."""
         self._operand_types: tuple[Type, ...] | None = None

@@ -1,4 +1,4 @@
-"""What TTGIR adds: shared and tensor memory, asynchronous copies, mbarriers, matrix units, warp specialisation.
+"""The operations of TTGIR: shared and tensor memory, asynchronous copies, mbarriers, matrix units, warp specialisation.
 
 Values do not depend on the layouts of tensors. Matrix instructions are computed when they are issued.
 """

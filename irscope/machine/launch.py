@@ -63,7 +63,7 @@ class HostDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What a run may take."""
+    """The limits of a run."""
 
     memory_bytes: int = 4 << 30
     """Of the tensors of a launch: a run takes three times as much."""

@@ -31,7 +31,7 @@ _AccessKind = Literal["load", "store", "atomic"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedAccess:
-    """What some programs access in global memory by one operation."""
+    """The accesses of some programs to global memory by one operation."""
 
     kind: _AccessKind
     rows: Array

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, OtherLaunch, notes_of
@@ -436,6 +436,12 @@ class Capture:
         """The text of a stage; raises StageNotFound where there is none."""
         return self.artifact(stage).text
 
+    @overload
+    def __getattr__(self, name: Literal["cubin", "hsaco"]) -> bytes: ...
+    @overload
+    def __getattr__(self, name: Literal["source", "ttir", "ttgir", "llir", "ptx", "amdgcn", "sass"]) -> str: ...
+    @overload
+    def __getattr__(self, name: str) -> str | bytes: ...
     def __getattr__(self, name: str) -> str | bytes:
         # Stages as attributes: capture.ttgir, capture.ptx, capture.cubin.
         if name.startswith("_"):
@@ -483,8 +489,12 @@ class Capture:
         """A copy with some fields changed."""
         return replace(self, **changes)
 
-    _repr_html_: ClassVar[Callable[[Capture], str]]
-    """What a notebook shows; `irscope.api` sets it."""
+    if TYPE_CHECKING:
+
+        def _repr_html_(self) -> str:
+            """Return the HTML that a notebook shows; `irscope.api` sets this method."""
+            ...
+
     run: ClassVar[Callable[..., dict[str, Any]]]
     """Runs the kernel on the CPU: `run_capture` of `irscope/machine/captured.py`; `irscope.api` sets it."""
 

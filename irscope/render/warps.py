@@ -195,7 +195,7 @@ class _Picture:
             self.canvas.rect(Rect(left, row.top - _BAND + 3, right - left, _BAND - 6), "soft", radius=3)
             text = _PARTS[row.part]
             if row.part == "loop":
-                text += f", time goes down{self._loops()}"
+                text += f", time runs downwards{self._loops()}"
             self.canvas.text(left + 8, row.top - _BAND + 15, text, size=LEAST, room=right - left - 16)
 
     def _loops(self) -> str:
@@ -207,7 +207,7 @@ class _Picture:
         outer = list(dict.fromkeys(one[0] for one in loops if one[0]))
         inner = list(dict.fromkeys(line for one in loops for line in one[1:] if line))
         text = f" · {_lines(outer)}" if outer else ""
-        return f"{text} · a bar beside it: in the loop of {_lines(inner)}, which turns within" if inner else text
+        return f"{text} · with a bar: in the inner loop of {_lines(inner)}" if inner else text
 
     def _lane_card(self, area: Rect, one: WarpPartition) -> None:
         canvas, look = self.canvas, self.looks[one.name]
@@ -344,7 +344,7 @@ class _Picture:
         items = (
             ("square", "buffer: written, read"),
             ("full", "barrier: a wait for data"),
-            ("empty", "barrier: a wait for a free slot; at first it passes"),
+            ("empty", "barrier: a wait for a free slot; the first one passes"),
             ("off", "from before, or to the next iteration"),
         )
         barriers = self._barriers()

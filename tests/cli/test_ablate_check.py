@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ COMPILED = ("--stage", "ttir")
 SHOW = f"{sys.executable} -ISc {shlex.quote(_STAGE)} {{capture}}"
 
 
-def found(irscope: Run, *arguments: object) -> dict[str, object]:
+def found(irscope: Run, *arguments: object) -> dict[str, Any]:
     code, out, err = irscope("ablate", *arguments, "--json")
     assert code == 0, err
     return json.loads(out)
@@ -236,7 +237,7 @@ def test_the_shorter_way_to_write_a_plan() -> None:
     assert str(short_plan((), every)) == ""
 
 
-def judged_again(irscope: Run, step: dict[str, object]) -> Capture:
+def judged_again(irscope: Run, step: dict[str, Any]) -> Capture:
     """What a printed command compiles."""
     irscope(*shlex.split(str(step["command"]))[1:], *COMPILED)
     return CaptureStore().load("last")

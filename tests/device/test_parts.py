@@ -12,7 +12,7 @@ from irscope.target import KNOWN_TARGETS, Target, part_named
 
 
 @pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
-def test_every_known_target_has_a_part(target: object) -> None:
+def test_every_known_target_has_a_part(target: Target) -> None:
     part = DEVICE_PARTS[str(target)]
     assert part.warp_size == target.warp_size
     assert part.source

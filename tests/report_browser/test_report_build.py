@@ -1,16 +1,21 @@
-"""The committed viewer is what its sources build, and the lock file names no other registry."""
+"""The committed viewer equals the build of its sources, which name one registry; it and the site pass axe-core."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from docs.site.pages import DOCS
+from docs.site.pictures import DRAWN
 from tests.report_browser.conftest import SETTLED, Open
 from tests.report_browser.views import VIEWS, rich
 
@@ -87,6 +92,44 @@ def test_everybody_can_read_and_use_every_view(installed: Path, open_report: Ope
             found = page.evaluate(AXE % ("[]" if theme == "light" else '["color-contrast"]'))
             seen += [f"{theme} {view}: {one}" for one in found["violations"]]
             assert found["passes"] > (10 if theme == "light" else 0)
+    assert seen == []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site without the pictures that commands draw."""
+    pytest.importorskip("material", reason="the site is built with irscope[docs]")
+    folder = tmp_path_factory.mktemp("site")
+    settings = {**os.environ, DRAWN: str(tmp_path_factory.mktemp("pictures")), "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, cwd=DOCS.parent, env=settings, check=True)
+    return folder
+
+
+PAGES = ("architecture", "cases/index", "first-hour", "index")
+
+
+@pytest.mark.slow
+@pytest.mark.newest
+@pytest.mark.parametrize("pages", [PAGES, pytest.param((), id="all", marks=pytest.mark.exhaustive)])
+def test_everybody_can_read_the_site(installed: Path, browser: Any, site: Path, pages: tuple[str, ...]) -> None:
+    """No violation that axe-core knows on a page of the site, in either theme."""
+    # The addresses of 404.html are those of the server's root.
+    every = [one.relative_to(site).with_suffix("").as_posix() for one in site.rglob("*.html") if one.stem != "404"]
+    axe = (installed / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+    seen: list[str] = []
+    for theme in ("light", "dark"):
+        with browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=theme) as context:
+            page = context.new_page()
+            for name in pages or every:
+                page.goto((site / f"{name}.html").as_uri())
+                page.evaluate(f"{axe};0")
+                assert (
+                    page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[theme]
+                )
+                found = page.evaluate(AXE % ("[]" if theme == "light" else '["color-contrast"]'))
+                seen += [f"{theme} {name}: {one}" for one in found["violations"]]
+                assert found["passes"] > (10 if theme == "light" else 0)
     assert seen == []
 
 

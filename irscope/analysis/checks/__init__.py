@@ -1,1 +1,1 @@
-"""Assertions about a capture, as the command line and tests state them, and what breaks them."""
+"""Assertions about a capture, as the command line and tests state them, and their violations."""

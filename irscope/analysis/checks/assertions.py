@@ -1,4 +1,4 @@
-"""Assertions about a kernel: its registers, instructions, accesses, loops, findings and texts; what breaks them."""
+"""Assertions about a kernel: its registers, instructions, accesses, loops, findings and texts; and their violations."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Safe:
         return "--safe"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """Each violation with its accesses, and what is not decided."""
+        """Each violation with its accesses, and the undecided questions."""
         from irscope.verify.launches import verify_launches
 
         verdict = verify_launches(subject.capture)
@@ -88,7 +88,7 @@ class MaxRegisters:
         return f"--max-regs {self.limit}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with what its registers hold where most of them do."""
+        """The kernel, with the contents of its registers at their peak."""
         resources = subject.capture.resources
         if resources.registers is None:
             return (of_kernel(self, subject, "its register count is unknown"),)
@@ -192,7 +192,7 @@ class MaxShared:
 
 
 def with_registers(assertion: Assertion, subject: Subject, text: str) -> Breach:
-    """A breach with the line that made most of what the registers hold at their peak."""
+    """A breach with the line that created most of the live registers at their peak."""
     chain, causes = register_peak(subject.complete)
     place = place_of(chain, subject.capture.launch.kernel.file)
     return at_place(assertion, subject, place, text, (f"{one.text} [{one.evidence}: {one.source}]" for one in causes))
@@ -401,7 +401,7 @@ def _at_operation(
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Whether a family is what a name means: itself, or one of those that it begins; not what waits for them."""
+    """Whether a name selects a family: the family itself, or one with the name as its prefix; no wait for them."""
     if family == name:
         return True
     return family.startswith(f"{name}.") and family.rpartition(".")[2] not in _CONTROL
@@ -417,7 +417,7 @@ class FileChecked:
     path: str
     stage: str
     run: Callable[[str, str], str]
-    """(file of patterns, text) → what FileCheck says against it; empty if it accepts the text."""
+    """(file of patterns, text) → FileCheck's error; empty if it accepts the text."""
     rule: ClassVar[str] = "filecheck"
 
     def __str__(self) -> str:
@@ -435,7 +435,7 @@ class FileChecked:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """The text of a stage is that of a file, but for names, numbers, locations and the order of what is independent."""
+    """The text of a stage equals a file, but for names, numbers, locations and the order of independent operations."""
 
     path: str
     stage: str
@@ -481,7 +481,7 @@ def assertions_of(
     safe: bool = False,
     no_finding: Sequence[str] = (),
 ) -> list[Assertion]:
-    """What is asserted, as `irscope check` takes it; raises UsageError."""
+    """The assertions, by the options of `irscope check`; raises UsageError."""
     rows: tuple[Assertion | None, ...] = (
         MaxRegisters(max_registers) if max_registers is not None else None,
         NoSpills() if no_spills else None,

@@ -1,4 +1,4 @@
-"""Checks captures: which assertions hold of which, and what got worse than a baseline."""
+"""Checks captures: the assertions that hold for each, and regressions from a baseline."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _NotWorse:
     before: Facts
     tolerances: Mapping[str, _Tolerance]
     launch: tuple[str, ...] = ()
-    """What is worse of the launch itself, as `launch_changes` has it."""
+    """The regressions of the launch itself, by `launch_changes`."""
     rule: ClassVar[str] = "baseline"
 
     def __str__(self) -> str:
@@ -225,7 +225,7 @@ class Checked:
     file: str
     line: int
     differs: str
-    """What distinguishes it from the other captures of its kernel; empty for the only one."""
+    """The difference from the other captures of its kernel; empty for the only one."""
     outcomes: tuple[CheckOutcome, ...]
 
     @property
@@ -253,7 +253,7 @@ class Report:
 
     captures: tuple[Checked, ...]
     better: tuple[str, ...] = ()
-    """What got better than the baseline, a line each."""
+    """The improvements over the baseline, a line each."""
     notes: tuple[str, ...] = ()
     """Further remarks, such as variants that the baseline lacks."""
     facts: Mapping[str, Mapping[str, BaselineFacts]] = field(default_factory=dict[str, Mapping[str, BaselineFacts]])
@@ -374,7 +374,7 @@ def _missing(
 def check_subject(
     subject: Subject, assertions: Sequence[Assertion], *, more: Iterable[CheckOutcome] = (), differs: str = ""
 ) -> Checked:
-    """Check one capture; if it has no binary, that alone is said.
+    """Check one capture; without a binary the only outcome is that.
 
     `more`: outcomes that were found otherwise. `differs`: what tells it from the other captures of its kernel.
     """

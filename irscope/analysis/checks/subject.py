@@ -50,7 +50,7 @@ class AccessWidth:
 
 
 class Subject:
-    """A capture, with what is read of it."""
+    """A capture with the data that assertions read of it."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Subject:
             return ()
 
     def facts(self, read: Callable[[Subject], dict[str, Value]]) -> dict[str, Value]:
-        """What a baseline holds of it, as `read` finds it, once."""
+        """The baseline's entry for it, by `read`, once."""
         if self._facts is None:
             self._facts = read(self)
         return self._facts
@@ -202,7 +202,7 @@ class Breach:
 
 
 class Assertion(Protocol):
-    """What must hold of a capture."""
+    """A condition on a capture."""
 
     rule: ClassVar[str]
     """The kind of assertion: `max-regs`."""

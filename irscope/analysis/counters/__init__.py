@@ -1,1 +1,1 @@
-"""The hardware's counters, joined to a capture's own code, its operations, and what was predicted of them."""
+"""The hardware's counters, joined to a capture's own code, its operations, and their predictions."""

@@ -1,4 +1,4 @@
-"""Aligns two sequences of operations: rare keys first, then looser keys in the gaps, then similarity in what is left.
+"""Aligns two sequences of operations: rare keys first, then looser keys in the gaps, then similarity in the rest.
 
 Cost: each level walks each gap once, so a level is linear in the lines that no level before it paired; only the last,
 `_by_similarity`, is quadratic, and it takes gaps of at most `_LARGEST_TABLE` cells.
@@ -486,7 +486,7 @@ class Aligner:
 
 @lru_cache(maxsize=1 << 16)
 def stem(name: str) -> str:
-    """What a value is called without its number: "acc" of "%acc_69", "" of "%12"."""
+    """The name of a value without its number: "acc" of "%acc_69", "" of "%12"."""
     base, _, number = name.lstrip("%^").rpartition("_")
     base = base if number.isdigit() and base else name.lstrip("%^")
     return "" if not base or base.isdigit() or (base[0] == "c" and base[1:2].isdigit()) else base

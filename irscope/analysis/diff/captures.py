@@ -155,7 +155,7 @@ class LineChange:
 
     @property
     def weight(self) -> int:
-        """The sum of what changed, whichever way."""
+        """The sum of the changes, of either sign."""
         return sum(abs(change) for _, change in self.stages)
 
 
@@ -293,7 +293,7 @@ def _source_changes(left: Capture, right: Capture, changes: Iterable[StageChange
 
 
 def _digest(text: str) -> str | None:
-    """What distinguishes a text from another in a table; None for no text."""
+    """The column that distinguishes a text from another in a table; None for no text."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8] if text else None
 
 

@@ -1,4 +1,4 @@
-"""Matches two bodies: which lines are partners, which values play the same part, and what differs."""
+"""Matches two bodies: partner lines, corresponding values, and differences."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class Matching:
         self.moved = self.aligner.moved
         self._roles = _Roles(self.aligner)
         self.equal: list[bool] = []
-        """Per right line, whether it has a partner that says the same."""
+        """Per right line, whether it has a partner with the same text."""
         self._compare()
         # The one place where equality is decided for good.
         if not left.syntax.is_virtual:

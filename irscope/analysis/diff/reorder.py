@@ -20,7 +20,7 @@ _ROUNDS = 3
 
 
 def matched(left: Body, right: Body) -> Matching:
-    """The matching of two bodies, the right one in the left one's order as far as order says nothing."""
+    """The matching of two bodies, the right one in the left one's order where the order has no meaning."""
     matching = Matching(left, right)
     if left.kind in _SSA and not _is_even(matching) and (order := _same_graph(left, right)) is not None:
         even = Matching(left, _permuted(right, order))

@@ -1,4 +1,4 @@
-"""The structural comparison of two texts of one kind: operations by what they are, names by the part they play.
+"""The structural comparison of two texts of one kind: operations by their kind, names by their role.
 
 How names are shown. Left lines stand as they are in the text, without what is ignored. Right lines are renamed: a
 value, label, register or alias that plays the part of a left one takes its name; any other keeps its own, or takes a
@@ -162,7 +162,7 @@ def _order(
 
 
 class _Names:
-    """What everything of the right side is called."""
+    """The name of each symbol of the right side."""
 
     def __init__(self, matching: Matching) -> None:
         self.matching: Matching = matching
@@ -176,9 +176,9 @@ class _Names:
         alias = self.syntax.alias.pattern if self.syntax.alias is not None else "(?!)"
         self._pattern = re.compile(f"(?P<alias>{alias})|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
         self.definition_of: dict[str, Definition] = {}
-        """Left alias -> the right definition that says the same."""
+        """Left alias -> the equal right definition."""
         self.matched: dict[str, str] = {}
-        """Right alias -> the left one that says the same."""
+        """Right alias -> the equal left one."""
         self._match_aliases(left, right)
         self._alias_names = dict(self.matched)
         self._name_aliases(left, right)

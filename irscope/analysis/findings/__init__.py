@@ -1,1 +1,1 @@
-"""Findings: what is slow in a compiled kernel, because of what, and what would fix it."""
+"""Findings: the slow parts of a compiled kernel, their causes, and suggested fixes."""

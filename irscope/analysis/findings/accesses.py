@@ -81,13 +81,13 @@ def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool
 
 
 def _row_bytes(threads: ThreadMap, bits: int) -> int:
-    """What a tile has along its fastest dimension; of one dimension, enough."""
+    """The contiguous elements of a tile along its fastest dimension; of a one-dimensional tile, enough."""
     along = fastest_dimension(threads)
     return threads.shape[along] * bits // 8 if 0 <= along < len(threads.shape) > 1 else SECTOR_BYTES
 
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
-    """Whether an access asks for, or wastes, a good part of what the kernel asks global memory for."""
+    """Whether an access requests, or wastes, a large part of the kernel's global memory traffic."""
     size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line][1]
     if finding.code == "IRS103":
         warps = int(studied.capture.launch.option("num_warps", 4) or 4)

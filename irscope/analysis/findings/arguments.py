@@ -1,4 +1,4 @@
-"""The end of a chain of causes: what the launch gave an argument, and why the compiler does not know more of it."""
+"""The end of a chain of causes: the value of an argument in the launch, and why the compiler does not know it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irscope.model.launch_record import Argument
 from irscope.model.telling import joined
 
 _DIVISOR = 16
-"""What Triton specialises integers and addresses on."""
+"""The divisor that Triton specialises integers and addresses on."""
 
 
 def divisibility_cause(capture: Capture, name: str) -> Cause:
@@ -38,7 +38,7 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
 
 
 def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
-    """What makes the compiler know that 16 divides some arguments."""
+    """The changes that let the compiler know that 16 divides some arguments."""
     rows = [_recorded(capture, name) for name in names]
     listed = joined(names)
     several = len(names) > 1
@@ -193,7 +193,7 @@ def not_so(capture: Capture, changes: Sequence[FixChange]) -> str:
 
 
 def _unspecialized(capture: Capture, row: Argument) -> tuple[str, str]:
-    """Why Triton did not specialise on what an argument is, and what changes that.
+    """Why Triton did not specialise on an argument's value, and the change that makes it do so.
 
     Source: create_function_from_signature in Triton's runtime/jit.py, 3.6 to 3.9: a parameter that is annotated as an
     int keeps that type, so that 1 makes no constant of it; one annotated as a float or bool is not specialised at all.

@@ -154,7 +154,7 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _way(studied: Studied, value: Value) -> Iterator[Operation]:
-    """What makes an operand of a dot, back to its load."""
+    """The operations that compute an operand of a dot, back to its load."""
     for made in makers(studied.written, value):
         yield made
         if made.kind == "load" or made.opcode == "load":

@@ -1,4 +1,4 @@
-"""What integers of a kernel may be, as intervals, in a hundredth of the time that evaluating its addresses takes."""
+"""Intervals of a kernel's integers, in a hundredth of the time that evaluating its addresses takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAME = (
     "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans", "convert_layout",
     "arith.extsi", "arith.index_cast",
 )  # fmt: skip
-"""Opcodes of what leaves the numbers as they are."""
+"""Opcodes of the operations that do not change numbers."""
 _SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _TRUE, _FALSE, _EITHER = (1, 1), (0, 0), (0, 1)
 
@@ -22,7 +22,7 @@ _TRUE, _FALSE, _EITHER = (1, 1), (0, 0), (0, 1)
 def may_overflow(kernel: Operation, launch: Launch) -> bool:
     """Whether a sum or product of 32 bits of a TTGIR's kernel may be beyond them in a launch that was recorded.
 
-    A first look, before numpy is imported to evaluate addresses: what it cannot bound may overflow.
+    A first look, before numpy is imported to evaluate addresses: sums and products without a bound may overflow.
     """
     held = intervals(kernel, launch)
 
@@ -87,7 +87,7 @@ def _of(one: Operation, operands: Sequence[Bounds | None], launch: Launch) -> Bo
 
 
 def _truth(one: Operation, left: Bounds | None, right: Bounds | None) -> Bounds:
-    """0 and 1 of a condition: what all of its elements are, or both."""
+    """0 and 1 of a condition: the value of all of its elements, or both."""
     if one.name == "arith.cmpi":
         if left is None or right is None:
             return _EITHER

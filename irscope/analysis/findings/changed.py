@@ -1,4 +1,4 @@
-"""What a suggestion changes of a capture's IR: facts about arguments, constants, hints, and layouts.
+"""The changes of a capture's IR by a suggestion: facts about arguments, constants, hints, and layouts.
 
 One layout for both sides of a conversion only where that makes no access narrower, and leaves no gaps; what is done
 less often than the conversion does not count.

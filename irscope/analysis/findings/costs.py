@@ -1,4 +1,4 @@
-"""What each finding costs: the predicted time of the launch, less that of the same model without the fault.
+"""The cost of each finding: the predicted time of the launch, less that of the same model without the fault.
 
 Findings are ordered by that time. A finding that another one at the same place brings about comes after it, and both
 are given the time of the two: the fix of the first is that of the second.
@@ -29,7 +29,7 @@ _LOADS = ("LDG", "LD", "LDGSTS")
 _OF_ADDRESSES = (
     "IMAD", "IADD3", "IADD", "VIADD", "LEA", "ISETP", "LOP3", "PLOP3", "SEL", "PRMT", "MOV", "SHF", "R2P", "P2R",
 )  # fmt: skip
-"""What addresses and conditions are computed with."""
+"""The operations that compute addresses and conditions."""
 _OF_VECTORS = ("IRS101", "IRS102")
 _OF_LOOP = ("IRS201", "IRS203", "IRS205")
 """Kinds that one edit of a loop fixes all of."""
@@ -46,9 +46,9 @@ _CONSEQUENCES = {
     "IRS308": ("IRS304",),
     "IRS505": ("IRS203", "IRS506", "IRS509"),
 }
-"""Kind → the kinds of what it brings about at its place, or in the whole kernel."""
+"""Kind → the kinds of its consequences at its place, or in the whole kernel."""
 _EVERYWHERE = ("IRS505",)
-"""What brings others about at any place."""
+"""The kinds with consequences at any place."""
 _OF_MODEL = frozenset((
     "IRS104", "IRS105", "IRS106", "IRS203", "IRS204", "IRS205", "IRS206", "IRS306", "IRS307", "IRS308", "IRS505",
     "IRS506", "IRS507", "IRS510", "IRS605", "IRS606",
@@ -56,7 +56,7 @@ _OF_MODEL = frozenset((
 OF_TIME = _OF_MODEL | {"IRS508", "IRS509"}
 """Kinds that only the predicted time of a launch shows."""
 _OF_OTHER_WORK = ("IRS103", "IRS105", "IRS106", "IRS301", "IRS305", "IRS601", "IRS604")
-"""Kinds whose fix has fewer sectors, less arithmetic, or other units, than what the roofline's minimum counts."""
+"""Kinds whose fix has fewer sectors, less arithmetic, or other units, than the roofline's minimum counts."""
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
@@ -137,7 +137,7 @@ def _floor(capture: Capture, part: str) -> tuple[float, float] | None:
 
 
 def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[Finding, ...]:
-    """Findings with their predicted times, the most expensive first, and what only the times show.
+    """Findings with their predicted times, the most expensive first, and the findings that follow from the times.
 
     Without a model they stay in the order of `worst`.
     """
@@ -437,7 +437,7 @@ class _Pricer:
         return after / before if before else 1.0
 
     def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
-        """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""
+        """Accesses that are `factor` times fewer and wider; `also`: instructions that decrease by the same factor."""
 
         def access(index: int, one: Access) -> Access:
             return _vector(one, factor) if index in here and one.kind in _GLOBAL else one

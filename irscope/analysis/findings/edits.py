@@ -16,7 +16,7 @@ _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
 @dataclass(frozen=True, slots=True)
 class _SourceEdit:
-    """A part of a text, and what replaces it."""
+    """A part of a text, and its replacement."""
 
     line: int
     """1-based, as `end_line`."""

@@ -1,4 +1,4 @@
-"""Finds all findings of a capture, the worst first, and what of a compile could find more, or say more of them."""
+"""Finds all findings of a capture, the worst first, and the data of other compiles that would add findings."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _OF_SHARED = ("local_load", "local_store", "local_alloc", "convert_layout")
 
 @dataclass(frozen=True, slots=True)
 class LogNeeds:
-    """What of the compiler's log could say more of what was found, or find more."""
+    """The parts of the compiler's log that would add findings or causes."""
 
     parts: tuple[str, ...] = ()
     """The debug types of the parts of Triton that say it, all of them before LLVM IR is made."""
@@ -100,7 +100,7 @@ class LogNeeds:
 
 
 def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
-    """What of the log is needed; nothing if the capture holds it, or failed."""
+    """The needed parts of the log; none if the capture holds it, or failed."""
     capture = studied.capture
     if capture.log is not None or capture.failure is not None or not studied.ttgir:
         return LogNeeds()

@@ -1,4 +1,4 @@
-"""What becomes of suggestions: those of one kind together, those that are faster, and that compute the same."""
+"""Selects fixes among suggestions: those of one kind together, if they are faster and compute the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irscope.model.trial import CompileTrials
 from irscope.verify.meaning import MeaningVerdict, compare_captures
 
 FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
-"""Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
+"""Adds the times of successful fixes, from the findings and the captures of all changes that were compiled."""
 
 
 def tried(
@@ -36,7 +36,7 @@ def tried(
     out.
 
     Args:
-        findings: what was found in it, the worst first.
+        findings: of the capture, the worst first.
         budget: how many compiles there are.
         timer: measures the fixes, in place of their predicted times.
         predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
@@ -138,7 +138,7 @@ def _with_search(
 def _verified(
     capture: Capture, findings: Sequence[Finding], captures: Mapping[Changes, Capture]
 ) -> tuple[Finding, ...]:
-    """Findings whose fixes were executed next to the unchanged launch: what computes something else is no fix.
+    """Findings whose fixes were executed next to the unchanged launch: a change of the result is no fix.
 
     A change of the data, or of the constants that the grid follows from, is not executed, which is said.
     """
@@ -168,7 +168,7 @@ _NOT_COMPARED = "result not compared"
 _WORTH_A_SEARCH = 0.1
 """The share of the time that a finding costs from which on other configurations are compiled by default."""
 _PREDICTED = Budget(3, 6, 8)
-"""What is tried by default where a compile can be timed by prediction."""
+"""The default limit of compiles where the time of a compile can be predicted."""
 _OF_CONFIGURATION = (
     "IRS202", "IRS203", "IRS205", "IRS302", "IRS304", "IRS308", "IRS501", "IRS502", "IRS504", "IRS505", "IRS506",
     "IRS507", "IRS509",
@@ -181,7 +181,7 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 def _faster(
     finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
 ) -> Finding:
-    """A finding whose fixes have predicted times; if these decide, what gains too little to be counted is no fix."""
+    """A finding whose fixes have predicted times; if these decide, a change that gains too little is no fix."""
 
     def with_seconds(one: Suggestion) -> Suggestion:
         proof = one.proof

@@ -1,4 +1,4 @@
-"""IRS105, IRS106 and IRS206: lanes that compute nothing, what nobody needs, or all of them the same."""
+"""IRS105, IRS106 and IRS206: lanes that compute nothing, unused values, or all of them the same value."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SUMS = (
     "arith.addf", "arith.addi", "arith.mulf", "arith.muli", "arith.maximumf", "arith.maxnumf", "arith.minimumf",
     "arith.minnumf", "arith.maxsi", "arith.minsi", "addptr",
 )  # fmt: skip
-"""What a loop may combine its iterations by, whose order does not matter."""
+"""The operations that combine iterations in any order."""
 
 
 def lane_findings(studied: Studied) -> Iterator[Finding]:
-    """The findings of a launch that has a prediction: what they cost is for the model to say."""
+    """The findings of a launch that has a prediction: the model gives their costs."""
     yield from _padded(studied)
     yield from _discarded(studied)
     yield from _scalar(studied)
@@ -103,7 +103,7 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
 
 
 def _all_makers(module: MlirModule, values: Iterable[Value]) -> Iterator[Operation]:
-    """What makes some values, what makes the operands of that, and so on."""
+    """The operations that make some values, those that make their operands, and so on."""
     seen, open_ = set[Value](), [*values]
     while open_ and len(seen) < _MOST_MAKERS:
         value = open_.pop()
@@ -135,7 +135,7 @@ def _same_in_a_row(studied: Studied, value: Value, depth: int = 0) -> float:
 def _scalar(studied: Studied) -> Iterator[Finding]:
     """Loops over single elements, whose iterations can have any order: every lane of a CTA does the same.
 
-    Of nested ones the innermost: what a loop within it carries along may have an order of its own.
+    Of nested ones the innermost: the values that a loop within it carries may depend on its order.
     """
     module, warps = studied.module, studied.capture.launch.option("num_warps", 4)
     found: set[int] = set()
@@ -175,7 +175,7 @@ def _is_tile(operation: Operation) -> bool:
 
 
 def _is_sum(module: MlirModule, loop: Operation) -> bool:
-    """Whether each value that a loop carries is combined with what an iteration adds, in any order."""
+    """Whether a loop combines each carried value with a value of the iteration, in any order."""
     block = loop.regions[0].blocks[0]
     ends = next((one for one in block.operations if one.name == "scf.yield"), None)
     carried = block.arguments[1:]

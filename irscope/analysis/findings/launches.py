@@ -1,4 +1,4 @@
-"""IRS203, IRS205, IRS505 to IRS509, IRS605: what the model of a launch shows that no single operation does.
+"""IRS203, IRS205, IRS505 to IRS509, IRS605: findings from the model of a launch, not from a single operation.
 
 Each is a finding only where the prediction says that it costs something, and its evidence is the launch, an operation
 of the IR, or the model's own figures.
@@ -24,7 +24,7 @@ _MOST_OVERHEAD = 2.0
 _FULL = 0.9
 """The part of the multiprocessors that a grid should have CTAs for."""
 _THREAD_BYTES = 16
-"""What a thread can load at once."""
+"""The bytes that a thread can load at once."""
 _LANES = 32
 
 
@@ -250,7 +250,7 @@ def _atomics(studied: Studied, model: Model, prediction: Prediction) -> Iterator
 
 
 def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float | None) -> Finding:
-    """What bounds a launch that takes longer than the minimum, where nothing else says why."""
+    """The bound of a launch that takes longer than the minimum, where no other finding has the reason."""
     waits = [(why, part) for why, part in prediction.waits if why != "execution"]
     why, part = waits[0] if waits else (prediction.bound, 0.0)
     lines = [one for one in prediction.lines if one.line][:2]
@@ -273,7 +273,7 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
 
 
 def _lost(studied: Studied, prediction: Prediction, bound: str, part: float, floor_seconds: float) -> float:
-    """The time that is lost to what bounds a launch: no unit is busier than a part of the time, and works in vain."""
+    """The time above that of a launch at its bound, whose busiest unit works for `SATURATED` of the time."""
     work = prediction.seconds - prediction.launch_seconds
     busy = [share for name, share in prediction.busy if name not in _OVERHEAD]
     if _has_dots_in_turn(studied):
@@ -312,7 +312,7 @@ _OVERHEAD = ("CTA start", "atomics")
 _OF_GRID = ("last wave", "too few CTAs", "CTAs of unequal length", "CTA start")
 """Bounds that no line of the kernel has."""
 _IN_TURN = ("tensor cores", "special functions", "integer and logic", "FMA")
-"""Units that dots of one iteration, and what is between them, keep busy one after another."""
+"""Units that dots of one iteration, and the operations between them, use one after another."""
 _WAITS = ("atomics", "spills")
 """Reasons to wait that say more than the unit that is busiest."""
 _IN_FLIGHT = (

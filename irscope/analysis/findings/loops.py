@@ -46,7 +46,7 @@ def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Fin
 
 
 def unexplained_loads(studied: Studied) -> Iterator[Operation]:
-    """The loads in loops with dots that are still loads, where only the compiler's log says why."""
+    """The loads in loops with dots that are not pipelined for a reason that only the compiler's log has."""
     return (load for load, reason in _waited_for(studied) if reason is None)
 
 
@@ -92,7 +92,7 @@ def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion
 
 
 def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
-    """What the pipeliner takes no loop with: a barrier, a loop inside, values that skip an iteration."""
+    """The reasons for which the pipeliner refuses a loop: a barrier, a loop inside, values that skip an iteration."""
     operations = [one for one in loop.walk() if one is not loop]
     if any(one.opcode in _COPIES for one in operations):
         return None
@@ -131,7 +131,7 @@ def _own_stages(studied: Studied, loop: Operation) -> int | None:
 
 
 def _stages_of_loop(loop: Operation) -> int | None:
-    """What `tl.range(…, num_stages=…)` asks for; None without it."""
+    """The stages that `tl.range(…, num_stages=…)` requests; None without it."""
     stages = loop.attribute(NUM_STAGES)
     return stages if isinstance(stages, int) else None
 
@@ -169,7 +169,7 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
 
 
 def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:
-    """Where the pipeliner says why it refuses a load."""
+    """The log entry with the pipeliner's reason to refuse a load."""
     said = [one for one in studied.said(load.first_line, LoadPipelining) if one.reason]
     if not said:
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "predicted"]
-"""What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses or
+"""The evidence of a cause: the compiler's log, an operation of the IR, instructions of the assembly, addresses or
 values that were evaluated, the arguments and options of the launch, the binary's own figures, or the model of the
 launch."""
 
@@ -186,9 +186,9 @@ class Suggestion:
     """A suggested fix."""
 
     text: str
-    """What to do in Python."""
+    """The change of the Python text."""
     changes: tuple[FixChange, ...] = ()
-    """What is compiled to try it; empty if it cannot be tried without the script."""
+    """The compiled changes that try it; empty if it cannot be tried without the script."""
     proof: Proof | None = None
     """None if it was not tried."""
 

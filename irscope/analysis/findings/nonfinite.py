@@ -23,7 +23,7 @@ _ADVICE = {
 
 
 def nonfinite_findings(studied: Studied) -> Iterator[Finding]:
-    """What makes the NaNs and infinities of a launch; none where the capture does not hold the data of its tensors."""
+    """The operations that make the NaNs and infinities of a launch; none without the data of its tensors."""
     capture = studied.capture
     record, grid = capture.launch.record, capture.launch.grid
     pointers = [one for one in record.arguments if one.kind != "scalar"] if record is not None else []

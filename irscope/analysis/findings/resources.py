@@ -89,7 +89,7 @@ _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
 _DOTS = ("mma", "wgmma", "tcgen05.mma", "mfma", "wmma")
 _OWN_REGISTERS = "USETMAXREG"
-"""Warps of one kernel have different numbers of registers: one for the kernel says little."""
+"""Warps of one kernel have different numbers of registers: one number for the kernel means little."""
 #     total += tl.load(p)      left, right = …      x: tl.tensor = …
 _ASSIGNED = re.compile(r"\s*(?P<names>\w+(?:, ?\w+){0,8})\s*(?::[^=]{1,80})?(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=(?!=)")
 
@@ -117,7 +117,7 @@ def _most_common(chains: Counter[Chain]) -> Chain:
 
 
 class _Assembly:
-    """The text of the machine code, and what its registers hold."""
+    """The text of the machine code, and the contents of its registers."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -160,7 +160,7 @@ class _Assembly:
         return max(range(len(counts)) if lines is None else lines, key=lambda line: counts[line], default=None)
 
     def at_peak(self, lines: Sequence[int] | None = None) -> Iterator[Cause]:
-        """What the registers hold where most of some lines do."""
+        """The contents of the registers where most of those of some lines are live."""
         peak = self.peak(lines)
         if peak is not None:
             text = f"at most {self.live.counts[peak]} of its registers are live at once"

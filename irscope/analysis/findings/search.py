@@ -17,7 +17,7 @@ _Settings = Mapping[str, int]
 _Move = tuple[tuple[str, ...], bool]
 """The settings that are changed, and whether to more."""
 _Compiled = Callable[[Sequence[Changes]], Mapping[Changes, Capture]]
-"""Compiles the launch with some changes each; what cannot be compiled is left out."""
+"""Compiles the launch with some changes each; failed compiles are left out."""
 
 LEAST_GAIN = 0.005
 """The part of the time by which a fix must be faster."""
@@ -36,7 +36,7 @@ class Searched:
     """Empty if the launch's own is."""
     seconds: float
     names: tuple[str, ...]
-    """What was varied."""
+    """The varied settings."""
     compiles: int
     is_complete: bool
     """Whether no neighbour is faster; else the compiles ended."""
@@ -130,7 +130,7 @@ def search(
 
 
 def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
-    """What is varied, with its values."""
+    """The varied settings, with their values."""
     found = {name: capture.launch.option(name) for name in _OPTIONS}
     if not any(one.kind == "loop" for one in parse_mlir(capture.texts.get("ttir", "")).walk()):
         del found["num_stages"]
@@ -143,7 +143,7 @@ def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
-    """What a kernel's Python says of the tl.constexpr values that are its tiles."""
+    """The tl.constexpr values that a kernel's Python uses as tiles."""
 
     of_axis: tuple[tuple[int, str], ...]
     """(axis of the grid, the value that its program id is multiplied by)."""

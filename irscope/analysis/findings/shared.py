@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _CONVERSION = "convert_layout"
 _LEAST_SHARE = 0.25
-"""Of the traffic, below which nothing is said."""
+"""The part of the traffic below which nothing is reported."""
 _WAVEFRONT_BYTES = 128
 _COPIES = ("async_copy_global_to_local", "buffer_load_to_local")
 """The order in which their data arrive, and so their conflicts, differ from run to run."""

@@ -1,4 +1,4 @@
-"""What all kinds of findings read of a capture, each thing once: its models, costs, traffic and the compiler's log."""
+"""The data that findings read of a capture, each computed once: models, costs, traffic and the compiler's log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Origin = TypeVar("_Origin", int, "Places")
 
 
 class Studied:
-    """A capture, and what is read of it."""
+    """A capture with the data that findings read of it."""
 
     def __init__(
         self, capture: Capture, costs: Sequence[Cost] | None = None, *, follows_operations: bool = True
@@ -63,7 +63,7 @@ class Studied:
         return other
 
     def kept(self, read: Callable[[Studied], _Read]) -> _Read:
-        """What a function reads of it, once."""
+        """The result of a function of it, computed once."""
         if read not in self._kept:
             self._kept[read] = read(self)
         return self._kept[read]
@@ -135,13 +135,13 @@ class Studied:
 
     @cached_property
     def decisions(self) -> Decisions:
-        """What the compiler's log says; nothing if the capture holds none."""
+        """The compiler's log; empty if the capture holds none."""
 
         return decisions_of(self.capture)
 
     @cached_property
     def limits(self) -> Limits:
-        """What the compiler knows of the arguments."""
+        """The compiler's facts about the arguments."""
         from irscope.memory.addresses.narrow import Limits
 
         return Limits(self.module)
@@ -241,7 +241,7 @@ class Studied:
         return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
 
     def said(self, line: int, kind: type[_Decision]) -> list[_Decision]:
-        """What the log holds of one kind about the operation on a line of the TTGIR."""
+        """The log's entries of one kind about the operation on a line of the TTGIR."""
         return [one for one in self.decisions.about(self.chain_at(line)) if isinstance(one, kind)]
 
     def about_kernel(
@@ -261,7 +261,7 @@ class Studied:
         return Finding(code, "", 0, (), chain, place, text, cost, weight, tuple(causes), tuple(suggestions))
 
     def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
-        """What an operation of the TTGIR, or of another stage or pass, shows, as a cause."""
+        """A cause whose evidence is an operation of the TTGIR, or of another stage or pass."""
         return Cause(text, evidence, f"line {line} of {stage}")
 
     def finding(
@@ -341,7 +341,7 @@ class GlobalTraffic:
         self._all = sum(_repeated(*row) for row in self._sizes.values())
 
     def bytes_at(self, line: int) -> int:
-        """What the access on a line of the TTGIR asks for, each time; 0 without one."""
+        """The bytes that the access on a line of the TTGIR requests, each time; 0 without one."""
         return self._sizes.get(line, (0, 0))[0]
 
     def share(self, size_bytes: int, loops: int) -> float:
@@ -351,7 +351,7 @@ class GlobalTraffic:
     def told(self, line: int) -> str:
         """The bytes of all accesses within the loop around a line of the TTGIR, or outside of loops, in words.
 
-        Of whole tiles: what a mask turns off is in them.
+        Of whole tiles, masked-off elements included.
         """
         loop = self._loops.get(line)
         size = sum(size for at, (size, _) in self._sizes.items() if self._loops.get(at) == loop)
@@ -368,7 +368,7 @@ def _repeated(size: int, loops: int) -> int:
 
 
 def _bytes_of(use: OperationUse) -> int:
-    """The bytes of an access: of what its pointers point to, of its result, or of the tile in shared memory."""
+    """The bytes of an access: of its pointers' elements, of its result, or of the tile in shared memory."""
     pointees = [prod(kind.shape) * element_bits(kind.pointee) for kind in use.types if kind.pointee]
     tiles = [prod(kind.shape) * kind.element_bits for kind in (*use.result_types, *use.types)]
     return max(pointees or tiles, default=0) // 8

@@ -48,7 +48,7 @@ class Budget:
 
     @staticmethod
     def parse(text: str | None) -> Budget:
-        """What `--tries` says; raises UsageError for what is no number, nor `all`."""
+        """The value of `--tries`; raises UsageError for anything but a number or `all`."""
         if text is None:
             return Budget()
         if text != "all" and not (text.isdecimal() and len(text) < 6):
@@ -166,7 +166,7 @@ class Tries:
         return self._texts[changes]
 
     def told(self, finding: Finding) -> Finding:
-        """A finding with what is known of its suggestions."""
+        """A finding with the known results of its suggestions."""
 
         def with_proof(one: Suggestion) -> Suggestion:
             after = self._known.get(one.changes)
@@ -219,7 +219,7 @@ _Measure = Callable[[Finding, Studied], "_Measured | None"]
 
 
 def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = False) -> Proof:
-    """What a compile that tries a suggestion says of it.
+    """The result of a compile that tries a suggestion.
 
     The other capture should hold its layouts if sectors are compared. `relaid`: whether another layout is tried, which
     may bring conversions in.
@@ -361,7 +361,7 @@ def _waits(_: Finding, studied: Studied) -> _Measured | None:
 
 
 def _through_shared(_: Finding, studied: Studied) -> _Measured | None:
-    """What the whole kernel stores to shared memory: a conversion may be done elsewhere instead."""
+    """The whole kernel's stores to shared memory: a conversion may be done elsewhere instead."""
     stage = studied.machine.text_stage
     if not stage:
         return None

@@ -34,7 +34,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two compiles, and what the second takes longer for."""
+    """Two compiles, and the parts that take longer in the second."""
 
     before: Timed
     after: Timed

@@ -43,7 +43,7 @@ _LEAST_OF_DOT = 16.0
 
 
 def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
-    """The findings of a launch that has a prediction: what they cost is for the model to say."""
+    """The findings of a launch that has a prediction: the model gives their costs."""
     yield from _repeated(studied)
     yield from _masked(studied)
     yield from _without_dot(studied)
@@ -173,7 +173,7 @@ def _masked(studied: Studied) -> Iterator[Finding]:
 
 
 def _of_dot(module: MlirModule, select: Operation) -> bool | None:
-    """Which side of a selection comes from a dot: what the condition must be for its result to be used."""
+    """The side of a selection that comes from a dot: the value of the condition for which the dot's result is used."""
     sides = [any(one.kind == "dot" for one in makers(module, value)) for value in select.operands[1:3]]
     return sides[0] if len(sides) == 2 and sides[0] != sides[1] else None
 
@@ -261,7 +261,7 @@ def _spread(module: MlirModule, value: Value) -> frozenset[int]:
 
 
 def _users(module: MlirModule, made: Operation) -> Iterator[Operation]:
-    """What uses a result, its conversions aside."""
+    """The users of a result, except for its conversions."""
     values = {made.results[0]}
     for one in module.walk():
         if not values.isdisjoint(one.operands):

@@ -21,7 +21,7 @@ _LEVELS = (
     "every loop is folded",
     "blocks are folded in the order of the text",
 )
-"""What each level does, in words."""
+"""The effect of each level, in words."""
 HARDEST = len(_LEVELS) - 1
 
 _Group = tuple[str, int]
@@ -179,7 +179,7 @@ def has_label(flows: tuple[ControlFlow, ...], place: str) -> bool:
 
 
 def _block_names(block: BasicBlock) -> set[str]:
-    """What a user may call a block: `.L_x_1`, `L_x_1`; in LLVM IR `12`, `%12`."""
+    """The names by which a user may select a block: `.L_x_1`, `L_x_1`; in LLVM IR `12`, `%12`."""
     return {
         *block.labels,
         *(f"%{label}" for label in block.labels),

@@ -41,9 +41,9 @@ class Node:
     """Type of the first value; without one, of the value that is stored."""
     role: _Role = "plain"
     members: tuple[Node, ...] = ()
-    """What a group stands for."""
+    """The contents of a group."""
     detail: str = ""
-    """What a picture shows besides its name."""
+    """The details that a picture shows besides its name."""
     faded: bool = False
     """Whether it is only a neighbour of the selected nodes."""
     operation: Operation | None = field(default=None, compare=False, repr=False)
@@ -154,7 +154,7 @@ class _Reader:
         """(number, index) of a value -> the node that makes it."""
         self.plain: list[_Use] = []
         self.handed: list[_Use] = []
-        """What loops and branches hand to arguments of blocks."""
+        """The values that loops and branches pass to arguments of blocks."""
         self.passed: dict[tuple[int, int], list[Value]] = {}
         """Result of a loop or a branch -> the values that it is, made within its regions."""
         self.blocks: dict[tuple[int, str], Block] = {}
@@ -321,7 +321,7 @@ def _title(operation: Operation, region: Region) -> str:
 
 
 _NOTABLE: frozenset[_Role] = frozenset({"memory", "shared", "dot", "convert", "reduce"})
-"""What readers look for in a picture of a kernel; it is folded last."""
+"""The operations of interest in a picture of a kernel, which are folded last."""
 MAX_NODES = 30
 MAX_EDGES = 260
 HARDEST = 5
@@ -335,7 +335,7 @@ _LEVELS = (
     "everything is folded by line of Python",
     "everything is folded by region",
 )
-"""What each level does, in words."""
+"""The effect of each level, in words."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class WarpSpecialization:
     line: int
     partitions: tuple[WarpPartition, ...]
     buffers: tuple[WarpRing, ...]
-    """What one partition writes and another reads."""
+    """The data that one partition writes and another reads."""
     barriers: tuple[WarpRing, ...]
     is_traced: bool
     """Whether each use of a barrier was followed to its allocation: only then is what has no use known to have none."""
@@ -192,7 +192,7 @@ class _PartitionReader:
         return next((one for one in self._views(value) if one.opcode in _ALLOCATIONS), None)
 
     def _views(self, value: Value) -> Iterator[Operation]:
-        """What makes a value a part of an allocation, and last the allocation."""
+        """The operations that make a value a part of an allocation, and last the allocation."""
         for _ in range(_MOST_VIEWS):
             if (outer := self._outer.get(value.number) or self._carried.get(value.number)) is not None:
                 value = outer

@@ -214,7 +214,7 @@ _MOST_OF_PARTITION = 96
 _UNKNOWN_OUTER_ITERATIONS = 2
 _ARRIVALS = ("arrive_barrier", "barrier_expect", "tc_gen5_commit", "async_copy_mbarrier_arrive")
 _Item = Doing | None
-"""What a partition does; None where an iteration of the loop begins."""
+"""The steps of a partition; None where an iteration of the loop begins."""
 
 
 class _Cut(Exception):
@@ -222,7 +222,7 @@ class _Cut(Exception):
 
 
 class _NotKnown(Exception):
-    """What a partition does depends on what is not known."""
+    """The steps of a partition depend on an unknown value."""
 
 
 class SpecialisedFollower(Follower):

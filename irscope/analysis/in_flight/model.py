@@ -20,7 +20,7 @@ StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "co
 """`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
 
 BEFORE = -1
-"""The iteration of what runs before the loop."""
+"""The iteration number of steps before the loop."""
 Slot = tuple[int, int]
 """A buffer, and a slot of it."""
 
@@ -138,7 +138,7 @@ _KINDS: dict[str, StepKind] = {
 
 
 def kind_of_step(operation: Operation) -> StepKind | None:
-    """What an operation is as a step; None if it is none."""
+    """The kind of step that an operation is; None if it is none."""
     if operation.kind == "dot":
         return "dot"
     return _KINDS.get(operation.opcode) or ACCESSES.get(operation.opcode)
@@ -249,7 +249,7 @@ class TrackedBuffer:
         return tile if self.is_ring else None
 
     def land(self, copy: int, number: int) -> None:
-        """Note that a step waits for what another one copied."""
+        """Note that a step waits for the copy of another one."""
         for at, stay in enumerate(self.stays):
             if stay.written == copy and stay.landed is None:
                 self.stays[at] = replace(stay, landed=number)
@@ -319,7 +319,7 @@ class Doing:
 
 @dataclass(slots=True)
 class _Open:
-    """What one partition has begun, and not waited for."""
+    """The operations that one partition has started, and not waited for."""
 
     copies: list[int] = field(default_factory=list[int])
     """Those in no group."""

@@ -1,1 +1,1 @@
-"""Operations and values followed through the passes: what made each, and what removed it."""
+"""Operations and values followed through the passes: the pass that created each, and the pass that removed it."""

@@ -1,4 +1,4 @@
-"""Which operations before a pass are which after it: the structural diff's pairs, checked by what locations say.
+"""Which operations before a pass are which after it: the structural diff's pairs, checked by locations.
 
 The diff ignores locations, so they are a second witness. Two operations are the same where name, location, text,
 operands and region agree; where the diff pairs two that agree in the location and most of the others; and where name,
@@ -25,7 +25,7 @@ from irscope.model.capture import Capture, PassSnapshot
 
 @dataclass(frozen=True, slots=True)
 class PassStep:
-    """What one pass made of a text; or several passes together, where the texts between them were not kept."""
+    """The change of a text by one pass, or by several passes together, where the texts between them were not kept."""
 
     passes: tuple[PassSnapshot, ...]
     left: str

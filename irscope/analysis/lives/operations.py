@@ -243,7 +243,7 @@ class _OperationFollower:
 
 @dataclass(frozen=True, slots=True)
 class ValueEvent:
-    """What a step did with a value."""
+    """The change of a value by a step."""
 
     step: int
     """-1 for the text before the first step."""

@@ -1,1 +1,1 @@
-"""The movie of a kernel: what each pass that changed it made of its operations and of its main values."""
+"""The movie of a kernel: the operations and main values after each pass that changed it."""

@@ -44,7 +44,7 @@ _IN_TENSOR_MEMORY = ("tc_gen5_mma", "tc_gen5_mma_scaled")
 
 
 def _family_of(name: str) -> _Family | None:
-    """What an operation of some name does; None if it gives no main value."""
+    """The role of an operation by its name; None if it gives no main value."""
     return _FAMILIES.get(opcode_of(name))
 
 

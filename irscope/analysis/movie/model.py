@@ -1,4 +1,4 @@
-"""The nouns of a movie: frames, what is counted in them, operations added and removed, and the main values."""
+"""The nouns of a movie: frames, counts, operations added and removed, and the main values."""
 
 from __future__ import annotations
 
@@ -121,17 +121,17 @@ class MovieFrame:
 
     @property
     def made(self) -> int:
-        """Operations added; of what is not followed, the net change."""
+        """Operations added; of those that are not followed, the net change."""
         return sum(one.made for one in self.changes) + sum(max(change, 0) for _, change in self.net)
 
     @property
     def removed(self) -> int:
-        """Operations that went; of what is not followed, the net change."""
+        """Operations removed; of those that are not followed, the net change."""
         return sum(one.removed for one in self.changes) - sum(min(change, 0) for _, change in self.net)
 
     @property
     def net_changes(self) -> tuple[MovieChange, ...]:
-        """What is not followed one by one, that which changed most first."""
+        """The operations that are not followed one by one, the largest change first."""
         order = sorted(self.net, key=lambda pair: -abs(pair[1]))
         return tuple(MovieChange(name, "", max(change, 0), max(-change, 0)) for name, change in order)
 

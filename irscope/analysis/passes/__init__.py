@@ -1,1 +1,1 @@
-"""What each pass did, and what it is worth."""
+"""The changes and the effect of each pass."""

@@ -1,4 +1,4 @@
-"""What each pass is worth: a compile with every pass against the same compile with one, or two, switched off."""
+"""The effect of each pass: a compile with every pass against the same compile with one, or two, switched off."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class BisectVerdict:
 
     judgement: Judgement
     observed: str = ""
-    """What the check observed: `registers 198`, `exit code 1`."""
+    """The observation of the check: `registers 198`, `exit code 1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class BisectStep:
 
 @dataclass(frozen=True, slots=True)
 class GuiltyDiff:
-    """What a pass did to the IR, where it ran."""
+    """The change of the IR by a pass, where it ran."""
 
     label: str
     text_diff: TextDiff
@@ -219,12 +219,12 @@ class Bisection:
     base: Capture
     """The kernel with every pass on."""
     check: str
-    """What is good, in words."""
+    """The condition for a good compile, in words."""
     mode: Mode
     passes: tuple[str, ...]
     """The labels of those that were looked at."""
     is_planned: bool
-    """Whether they are what a plan switches off; else all."""
+    """Whether they are the passes that a plan switches off; else all."""
     kept: tuple[str, ...]
     """Those of them that stayed on: the compile cannot do without them."""
     tries: int
@@ -273,7 +273,7 @@ def compiles_check(capture: Capture, path: Path) -> BisectVerdict:
 
 @dataclass(frozen=True, slots=True)
 class BisectSearch:
-    """What a bisection looks for, and among which passes."""
+    """The condition that a bisection searches for, and the candidate passes."""
 
     check: Check = compiles_check
     words: str = ""

@@ -1,4 +1,4 @@
-"""What each pass of a capture did: lines, operations, layouts and conversions, before against after."""
+"""The changes by each pass of a capture: lines, operations, layouts and conversions, before against after."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _TextCounts:
 
 @dataclass(frozen=True, slots=True)
 class PassEffect:
-    """One pass and what it changed; the differences are None where a text was left out."""
+    """One pass and its changes; the differences are None where a text was left out."""
 
     snapshot: PassSnapshot
     lines: int | None = None

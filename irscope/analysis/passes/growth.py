@@ -1,4 +1,4 @@
-"""Why a compile takes long: how each stage and pass grows the IR, and what multiplies the operations of a Python line.
+"""Why a compile takes long: the growth of the IR by stage and pass, and causes that multiply a line's operations.
 
 A line's factors are counted: how often the front end wrote it (a loop that is unrolled), from how many places its
 function is called and inlined, how many values of a tile or multiply-adds of a dot each thread has.
@@ -64,7 +64,7 @@ class PassGrowth:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What multiplied the operations of a line."""
+    """A cause that multiplied the operations of a line."""
 
     kind: _FactorKind
     times: float
@@ -114,7 +114,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class CompileCost:
-    """What one compile took."""
+    """The time of one compile."""
 
     processor_us: int
     """With its front end, or the parser of its IR; irscope's own recording is not among it."""
@@ -129,7 +129,7 @@ class CompileFix:
     factor: Factor
     line: LineGrowth
     text: str
-    """What to change in Python, and what else that means."""
+    """The change of the Python text, and its other effects."""
     before: CompileCost | None = None
     after: CompileCost | None = None
     """None where it was not compiled."""
@@ -272,7 +272,7 @@ class _Lines:
             yield Factor("passes", times, f"{written.operations} → {ttgir} operations in passes{most}", (file, line))
 
     def _of_threads(self, file: str, line: int) -> Iterator[Factor]:
-        """What each thread has to do for one operation on a tensor."""
+        """The elements of each thread in one operation on a tensor."""
         capture = self._capture
         threads = int(capture.launch.option("num_warps", 4)) * capture.target.warp_size
         held: dict[tuple[int, ...], float] = {}

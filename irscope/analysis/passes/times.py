@@ -44,7 +44,7 @@ class TimeTree:
     root: TimeNode
     imports: tuple[TimeNode, ...]
     recording_ns: int
-    """What irscope's own recording took, which is in no part."""
+    """The time of irscope's own recording, which is in no part."""
 
     @cached_property
     def whole_ns(self) -> int:

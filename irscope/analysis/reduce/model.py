@@ -1,4 +1,4 @@
-"""A reduction: what is reduced, the search for the smallest case, its result, and when two failures are alike."""
+"""A reduction: its subject, the search for the smallest case, its result, and when two failures are alike."""
 
 from __future__ import annotations
 
@@ -383,12 +383,12 @@ class CaseSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Result:
-    """What a search ended with."""
+    """The result of a search."""
 
     capture: Capture
-    """What it began with."""
+    """The initial case."""
     kept: str
-    """What is still true of it, in words."""
+    """The preserved property, in words."""
     versions: tuple[tuple[str, str], ...]
     """(program, version) of what compiles it."""
     failure: Failure | None
@@ -470,7 +470,7 @@ _NUMBER = re.compile(r"(?P<target>\b(?:sm_|compute_|gfx)\w+)|\d+(?:\.\d+)?(?:[eE
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What two failures have in common if they are the same one."""
+    """The features that equal failures have in common."""
 
     kind: FailureKind
     where: str

@@ -1,4 +1,4 @@
-"""What stands beside each instruction of machine code: live registers, spills, dots and barriers, and stalls."""
+"""Annotations of each instruction of machine code: live registers, spills, dots and barriers, and stalls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AnnotatedInstruction:
     tick: str
     """The family of a matrix instruction or of one that synchronises: `wgmma`, `barrier`; empty for any other."""
     counters: Counters | None
-    """What the hardware counted there; None without a profile."""
+    """The hardware's counters there; None without a profile."""
 
     @property
     def is_matrix(self) -> bool:
@@ -61,12 +61,12 @@ class AnnotatedLines:
 
 @dataclass(frozen=True)
 class AnnotatedCode:
-    """The instructions of one stage with what stands beside each."""
+    """The instructions of one stage, each with its annotations."""
 
     stage: str
     instructions: tuple[AnnotatedInstruction, ...]
     registers: int | None
-    """What a thread was given; None if it is not known."""
+    """The registers of a thread; None if unknown."""
     counted_by: Literal["nvdisasm", "irscope", ""]
     """Who counted the live registers; empty where nobody could."""
 
@@ -107,7 +107,7 @@ def _machine_code_stage(capture: Capture) -> str:
 
 
 def annotate(capture: Capture, stage: str = "") -> AnnotatedCode:
-    """What stands beside the instructions of a stage's text, by default of the capture's machine code.
+    """The annotations of a stage's text, by default of the capture's machine code.
 
     Live registers of SASS are nvdisasm's where the text has them: it counts none of a kernel with 255 registers. Raises
     UsageError for a stage that is no machine code, and if the capture's profile is of other code.

@@ -1,1 +1,1 @@
-"""What another compiler changes: variants in pairs, facts that differ, and the stage and pass they come from."""
+"""The changes by another compiler: variants in pairs, facts that differ, and the stage and pass they come from."""

@@ -1,4 +1,4 @@
-"""What is known of a kernel under two compilers: its two compiles, the facts that changed, and what is to blame."""
+"""A kernel under two compilers: its two compiles, the facts that changed, and the blamed pass."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class UpgradeRow:
     variant: str = ""
     """What tells it from the others of its kernel: `BLOCK=64 num_warps=8`."""
     changes: tuple[FactChange, ...] = ()
-    """What got worse first."""
+    """The changes for the worse first."""
     blame: Blame | None = None
     findings: tuple[Finding, ...] = ()
     """Those that came with the change."""

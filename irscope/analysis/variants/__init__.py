@@ -1,1 +1,1 @@
-"""Why a kernel was compiled more than once: what tells its variants apart, and what would merge them."""
+"""Why a kernel was compiled more than once: differences between its variants, and changes that would merge them."""

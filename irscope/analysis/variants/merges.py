@@ -54,7 +54,7 @@ class MergeProof:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What to do about one cause."""
+    """The change that removes one cause."""
 
     cause: VariantCause
     how: How

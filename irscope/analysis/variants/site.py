@@ -179,7 +179,7 @@ class VariantCause:
     keys: tuple[Key, ...]
     """Those of its aspects that differ."""
     states: tuple[str, ...]
-    """What it is in each variant: `i32 %16`, `=1`, `64`."""
+    """Its value in each variant: `i32 %16`, `=1`, `64`."""
     use: Use
     lines: tuple[int, ...]
     """The lines of the kernel's file that read it."""

@@ -25,7 +25,7 @@ _CUTS = ((3000, 60), (1000, 30), (400, 12), (150, 6), (60, 3), (20, 1))
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answers: values that are always there, and rows of which a part may be."""
+    """The answer of a tool: values that are always present, and rows of which a part may be."""
 
     head: Mapping[str, Any]
     key: str
@@ -192,7 +192,7 @@ class KeptAnswers:
         self._answers: dict[Any, ToolAnswer] = {}
 
     def text(self, offered: Offered, arguments: Mapping[str, Any]) -> str:
-        """What a tool answers, as JSON; raises what the tool raises."""
+        """The answer of a tool, as JSON; raises the errors of the tool."""
         page = next((arguments[name] for name, first in _PAGES.items() if arguments.get(name, first) != first), None)
         if page is not None and (kept := self._answers.get(_key(offered.name, arguments))) is not None:
             return kept.at(page).text()

@@ -44,7 +44,7 @@ def quiet() -> Generator[list[str]]:
 
 
 def command_json(words: Sequence[str]) -> tuple[Any, list[str]]:
-    """(what a command prints with `--json`, what it says); raises what the command raises."""
+    """(the output of a command with `--json`, its messages); raises the errors of the command."""
     from irscope.cli.commands import main_group
 
     with TemporaryDirectory() as folder, quiet() as said:

@@ -1,4 +1,4 @@
-"""The table of AMD GPU opcodes: what each is, what it writes or modifies in place, implicit registers, where it goes.
+"""The table of AMD GPU opcodes: kinds, operands written or modified in place, implicit registers, branches.
 
 The text states the width of each operand (`s[20:23]`); which operands are written, and what is used without being
 named (SCC, VCC, EXEC, M0), is the instruction's. Sources: AMD's instruction set documents of CDNA 2 to 4 and RDNA 3
@@ -133,7 +133,7 @@ def _begins(words: list[str], stems: frozenset[str]) -> bool:
 
 
 def amdgcn_access(template: str) -> RegisterAccess | None:
-    """What a line does with registers; None if it is not an instruction."""
+    """The register accesses of a line; None if it is not an instruction."""
     if " :: " not in template:
         return _single(template)
     # Two operations issued as one read their operands before either writes.

@@ -29,7 +29,7 @@ class BasicBlock:
     labels: tuple[str, ...] = ()
     instructions: tuple[Instruction, ...] = ()
     ending: Ending = ""
-    """What ends the program or the function here, if anything does."""
+    """The instruction that ends the program or the function here, if any."""
     calls: tuple[str, ...] = ()
     """The functions it calls; an empty name where a register holds the address."""
     blocks: int = 1
@@ -47,7 +47,7 @@ class BasicBlock:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """What may run after a block."""
+    """The possible successors of a block."""
 
     source: int
     target: int

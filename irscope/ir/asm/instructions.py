@@ -168,7 +168,7 @@ _LLVM_VALUE = re.compile(r'(?<!label )%(?:"[^"]*"|[\w.$-]+)')
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What may run after an instruction that the next one does not always follow."""
+    """The possible successors of an instruction that is not always followed by the next one."""
 
     targets: tuple[tuple[str, str], ...] = ()
     """(label, the condition for it)."""

@@ -1,4 +1,4 @@
-"""What the threads of an AMD GPU do, from LLVM IR, in instructions of PTX: so that one machine executes both.
+"""The threads of an AMD GPU, from LLVM IR, in instructions of PTX, so that one machine executes both.
 
 A vector is one register for each element, a phi node copies on the edges that lead to it, and what has no counterpart
 (floats, shuffles of data) leaves its result undefined. Sources: "LLVM Language Reference"; "User Guide for AMDGPU

@@ -142,7 +142,7 @@ Space = Literal["global", "shared", "local", "constant", "param", "generic", "te
 
 @dataclass(frozen=True, slots=True)
 class MemoryEffect:
-    """What an instruction does to memory."""
+    """The memory accesses of an instruction."""
 
     reads: tuple[Space, ...] = ()
     writes: tuple[Space, ...] = ()
@@ -229,7 +229,7 @@ def rounds_to_tf32(kind: StageKind, opcode: str) -> bool:
 
 @lru_cache(512)
 def effect_of(family: str | None) -> MemoryEffect:
-    """What instructions of a family do to memory; of none it is unknown."""
+    """The memory accesses of a family of instructions; unknown without a family."""
     if family is None:
         return MemoryEffect(is_unknown=True)
     name, _, width = family.rpartition(".")

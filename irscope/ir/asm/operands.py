@@ -1,4 +1,4 @@
-"""Operands of PTX, SASS and AMD GPU assembly: lists, addresses, registers, and what an instruction does with each.
+"""Operands of PTX, SASS and AMD GPU assembly: lists, addresses, registers, and the access of an instruction to each.
 
 A register operand in text stands for one register or for several in a row: `R4` of an `LDG.E.128` for R4 to R7,
 `s[20:23]` for four. `Access` says for each register of a line's template how many it covers and whether they are read
@@ -132,7 +132,7 @@ def _number(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RegisterAccess:
-    """What all lines with one template do with registers."""
+    """The register accesses of all lines with one template."""
 
     holes: tuple[tuple[int, Mode], ...] = ()
     """(registers, mode) of each register that the text names, in its order; a label has (0, "r")."""

@@ -70,7 +70,7 @@ def sass_flow(opcode: str) -> Flow:
 
 
 def sass_access(template: str) -> RegisterAccess | None:
-    """What a line does with registers; None if it is not an instruction."""
+    """The register accesses of a line; None if it is not an instruction."""
     match = _LINE.match(template)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""What a compiler decided of an operation, and why: the nouns that its log is read into."""
+"""A compiler's decisions about an operation, with reasons: the nouns that its log is read into."""
 
 from __future__ import annotations
 

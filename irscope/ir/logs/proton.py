@@ -34,7 +34,7 @@ class MeasuredSpan:
 
 @dataclass(slots=True)
 class MeasuredKernel:
-    """What Proton measured of a kernel."""
+    """Proton's measurements of a kernel."""
 
     name: str
     launches: int = 0

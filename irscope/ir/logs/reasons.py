@@ -60,7 +60,7 @@ _FORMS: tuple[tuple[_EntryKind, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """What was printed at once."""
+    """The text that was printed at once."""
 
     kind: _EntryKind
     type: str

@@ -1,4 +1,4 @@
-"""What the text of one operation states besides its name: which operand is which, attributes, and types of results.
+"""The contents of one operation's text besides its name: the names of its operands, attributes, and types of results.
 
 Works on templates, texts in which each value is a hole: all operations with one template share what is read of it.
 """
@@ -19,7 +19,7 @@ VALUE, LABEL = "\x01", "\x02"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What one template states; operands are numbered in the order of the text."""
+    """The contents of one template; operands are numbered in the order of the text."""
 
     order: tuple[int, ...] = ()
     """The operands as the generic form numbers them."""

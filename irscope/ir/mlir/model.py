@@ -121,7 +121,7 @@ class Operation:
 
     @property
     def kind(self) -> OperationKind | None:
-        """What it is: a load, a dot, a barrier, …; None for one that the table does not know."""
+        """Its kind: a load, a dot, a barrier, …; None for one that the table does not know."""
         info = operation_info(self.name)
         return info.kind if info is not None else None
 

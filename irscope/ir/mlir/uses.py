@@ -1,4 +1,4 @@
-"""What the uses of a kernel's values tell: their layouts, accesses through pointers, the precision of results."""
+"""Facts from the uses of a kernel's values: their layouts, accesses through pointers, the precision of results."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.source.map import python_line
 from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.stages import capture_locations, lines_selected
-from irscope.ir.locations.strip import strip_locations
+from irscope.ir.locations.strip import lines_without_locations
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture, stage_named
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
@@ -28,7 +28,7 @@ from irscope.render.poster.panels import (
     draw_source,
     rows_of,
 )
-from irscope.render.text.failure import failed_line, ptx_line
+from irscope.render.text.failure import failed_line, ir_before_failure, ptx_line
 from irscope.render.text.tables import duration_text, short_name
 from irscope.timing.predict import Prediction
 
@@ -187,25 +187,26 @@ def _ir_before_failure(capture: Capture) -> tuple[list[str], int]:
 
     Without locations; no lines of any other compile that has assembly.
     """
-    failure = capture.failure
     if (at := ptx_line(capture)) is not None:
         return text_lines(capture.text("ptx").rstrip()), at - 1
-    if failure is None or any(stage_named(stage).kind in ("ptx", "amdgcn") for stage in capture.stages):
+    text = ir_before_failure(capture)
+    if not text or any(stage_named(stage).kind in ("ptx", "amdgcn") for stage in capture.stages):
         return [], 0
-    failed = next((one for one in capture.snapshots if one.label == failure.pass_label), None)
-    text = capture.text_before(failed) if failed is not None else None
-    if not text:
-        return [], 0
-    lines = text_lines(strip_locations(text, "mlir").rstrip())
+    lines = lines_without_locations(text.rstrip(), "mlir")
     file, line = failed_line(capture) or ("", 0)
     found = lines_selected(capture_locations(capture, text, "mlir"), lambda path: path == file, range(line, line + 1))
-    return lines, min(found, default=len(lines)) - 1
+    shown = [one for one in lines if one is not None]
+    return shown, sum(one is not None for one in lines[: min(found, default=len(lines))]) - 1
 
 
 def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     widths = (264.0, 300.0, 266.0, WIDTH - 2 * _EDGE - 264 - 300 - 266 - 3 * _GAP)
     lefts = [_EDGE + sum(widths[:number]) + number * _GAP for number in range(4)]
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
+    text, at = _ir_before_failure(facts.capture)
+    if text and "ttgir" not in facts.capture.stages:
+        _draw_ir(canvas, areas[0]._replace(width=areas[3].right - _EDGE), facts.capture, text, at)
+        return
     draw_dot_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
     if not facts.conversions and facts.accesses and not has_accesses:
         draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
@@ -217,17 +218,22 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     if not has_accesses and rows_of(room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
-    text, at = _ir_before_failure(facts.capture)
     if text:
-        rest = Rect(areas[2].left, _BELOW, areas[3].right - areas[2].left, areas[2].height)
-        rows = int((rest.height - 46) // _LINE)
-        first = max(0, min(at - rows // 2, len(text) - rows))
-        of_all = f"lines {first + 1} to {min(first + rows, len(text))} of {len(text)}"
-        title = "IR before the failed pass" if ptx_line(facts.capture) is None else "PTX that ptxas rejects"
-        room = canvas.panel(rest, title, of_all)
-        for number, line in enumerate(text[first : first + rows], 1):
-            canvas.text(room.left, room.top + number * _LINE - 3, line, size=LEAST, room=room.width)
+        _draw_ir(canvas, areas[2]._replace(width=areas[3].right - areas[2].left), facts.capture, text, at)
         return
     draw_mix(canvas, canvas.panel(areas[2], "Instructions", facts.assembly), facts)
     stage = facts.registers.stage if facts.registers is not None else ""
     draw_registers(canvas, canvas.panel(areas[3], "Live registers", stage), facts.registers, facts)
+
+
+def _draw_ir(canvas: Canvas, area: Rect, capture: Capture, text: Sequence[str], at: int) -> None:
+    """Draw the IR of a failed compile around a line."""
+    rows = int((area.height - 46) // _LINE)
+    first = max(0, min(at - rows // 2, len(text) - rows))
+    title = "IR before the failed pass" if ptx_line(capture) is None else "PTX that ptxas rejects"
+    room = canvas.panel(area, title, f"lines {first + 1} to {min(first + rows, len(text))} of {len(text)}")
+    marked = at - first if failed_line(capture) is not None else -1
+    for number, line in enumerate(text[first : first + rows]):
+        look = "bad" if number == marked else "t"
+        shown = line.expandtabs(4).replace(" ", "\u00a0")
+        canvas.text(room.left, room.top + (number + 1) * _LINE - 3, shown, look=look, size=LEAST, room=room.width)

@@ -20,19 +20,54 @@ _PARSER = re.compile(r'loc\("[^"\n]*":(\d{1,7}):(\d{1,5})\): (?=error: )')
 
 
 def failed_line(capture: Capture) -> tuple[str, int] | None:
-    """The line of Python that the compiler's or ptxas's first error is about, as (file, line); None if unknown."""
+    """The line of Python of the operation that the compiler or ptxas rejects, as (file, line); None if unknown."""
     # /home/me/matmul.py:39:25: error: 'tt.dot' op expected …
     for text in capture.failure.diagnostics.splitlines() if capture.failure is not None else ():
-        place, is_error, _ = text.partition(": error: ")
+        place, is_error, message = text.partition(": error: ")
         file, _, line = place.rpartition(":")[0].rpartition(":")
-        if is_error and file.endswith(".py") and line.isdecimal() and len(line) < 8:
-            return file, int(line)
+        # An error of the pipeline has the location of the module: the kernel's `def`.
+        if is_error and not message.startswith(_SAYS_NOTHING) and file.endswith(".py"):
+            return (file, int(line)) if line.isdecimal() and len(line) < 8 else None
     if (at := ptx_line(capture)) is not None:
         from irscope.ir.locations.stages import capture_locations
 
         chain = capture_locations(capture, capture.text("ptx"), "ptx").chain_at(at)
         return (chain[0].file, chain[0].line) if chain else None
-    return None
+    return _asserted_line(capture)
+
+
+def _asserted_line(capture: Capture) -> tuple[str, int] | None:
+    """The line of the operations of the class in the signature of the C++ function whose assertion failed.
+
+    None if the IR that the failed pass read has several such lines, or none.
+    """
+    # python: /project/lib/X.cpp:223: LogicalResult mlir::setLayout(GatherOp, RewriterBase &): Assertion `…' failed.
+    diagnostics = capture.failure.diagnostics if capture.failure is not None else ""
+    signature, is_assertion, _ = diagnostics.partition(": Assertion `")
+    words = "".join(letter if letter.isalnum() else " " for letter in signature.splitlines()[-1]) if signature else ""
+    classes = {word.lower() for word in words.split() if word.endswith("Op")} - {"moduleop", "funcop"}
+    text = ir_before_failure(capture)
+    if not is_assertion or not classes or not text:
+        return None
+    from irscope.ir.locations.model import place_of
+    from irscope.ir.locations.stages import capture_locations
+    from irscope.ir.mlir.reader import parse_mlir
+
+    locations = capture_locations(capture, text, "mlir")
+    file = capture.launch.kernel.file
+    places: set[tuple[str, int] | None] = set()
+    for one in parse_mlir(text).walk():
+        # warp_group_dot: WarpGroupDotOp
+        if one.opcode.rpartition(".")[2].replace("_", "") + "op" in classes:
+            places.add(next(iter(place_of(locations.chain_at(one.first_line), file)), None))
+    return places.pop() if len(places) == 1 else None
+
+
+def ir_before_failure(capture: Capture) -> str:
+    """The IR that the failed pass read, with locations; an empty string if the capture does not hold it."""
+    label = capture.failure.pass_label if capture.failure is not None else ""
+    failed = next((one for one in capture.snapshots if label and one.label == label), None)
+    return (capture.text_before(failed) or "") if failed is not None else ""
 
 
 def ptx_line(capture: Capture) -> int | None:
@@ -50,28 +85,29 @@ def failure_text(capture: Capture) -> str:
     if failure is None:
         return ""
     text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
-    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
-    return "\n".join([text, *more])
+    return "\n".join([text, *_diagnostic_lines(failure.diagnostics, text)])
 
 
 def _is_said(line: str, text: str) -> bool:
     """Whether the text already contains what a line of diagnostics says."""
-    said = _LABEL.split(line)[-1].strip()
+    said = _LABEL.split(line)[-1].strip().rstrip(".")
     return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
 
 
-def _diagnostic_lines(diagnostics: str) -> list[str]:
-    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
+def _diagnostic_lines(diagnostics: str, text: str) -> list[str]:
+    """The diagnostics that a text lacks, of a compiler's output: each with its source line and caret, without the IR.
 
-    If there are none, the last lines. `irscope show ID --json` has the whole output.
+    If the output has no diagnostics, its last lines. `irscope show ID --json` has the whole output.
     """
     lines = diagnostics.splitlines()
+    if not any(_DIAGNOSTIC.search(line) for line in lines):
+        return [line for line in lines[-_FRAMES_OF_OUTPUT:] if not _is_said(line, text)]
     kept: list[str] = []
     for number, line in enumerate(lines):
-        if _DIAGNOSTIC.search(line):
+        if _DIAGNOSTIC.search(line) and not _is_said(line, text):
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
-    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+    return list(dict.fromkeys(kept))
 
 
 def edited_failure_text(fresh: Capture, text: str, path: Path) -> str:

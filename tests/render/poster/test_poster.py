@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from irscope.__main__ import run
+from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Failure, Kernel, PassSnapshot, Resources
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, style_of, theme_named
 from irscope.render.poster.panels import draw_source
 from irscope.render.poster.poster import poster_svg
+from irscope.render.text.failure import failed_line
 from irscope.store.file import load, save
 from tests.analysis.in_flight.launched import matmul
 from tests.analysis.roofline.launched import attention
@@ -223,6 +225,36 @@ def test_a_failed_compile_shows_its_message_once_and_the_ir_that_the_pass_read()
     assert "IR before the failed pass" in text
     assert "tt.return" in text
     assert "Limits and occupancy" not in text
+
+
+def test_a_failed_assertion_shows_the_line_of_the_operation_that_its_function_names() -> None:
+    """The location of the pipeline's error is the `def`; an operation that occurs on several lines has none."""
+    capture = matmul("matmul-hip-gfx942", 1024)
+    passes = (PassSnapshot(0, "ttgir", "before", 1, text=capture.text("ttgir")), PassSnapshot(1, "ttgir", "failing", 1))
+    kernel, ttgir = capture.launch.kernel, capture.text("ttgir")
+    at = next(number for number, row in enumerate(ttgir.splitlines(), 1) if "tt.dot" in row)
+    dot = place_of(capture_locations(capture, ttgir, "mlir").chain_at(at))[0][1]
+
+    def place(signature: str) -> int | None:
+        said = (
+            f"python: /lib/X.cpp:7: {signature}: Assertion `isValid()' failed.\n"
+            f"{kernel.file}:{kernel.line}:1: error: Failures have been detected while processing an MLIR pass pipeline"
+        )
+        failed = capture.with_(
+            artifacts=tuple(one for one in capture.artifacts if one.stage in ("source", "ttir")),
+            snapshots=passes,
+            failure=Failure("pass", "Assertion `isValid()' failed", "ttgir", passes[-1].label, said),
+        )
+        text = poster_svg(failed)
+        assert "The largest tile" not in text
+        found = failed_line(failed)
+        marked = [one for one in texts_of(text) if one.look == "bad" and "tt.dot" in one.text]
+        assert found is None or (f">matmul.py:{found[1]}<" in text and marked)
+        return found and found[1]
+
+    assert place("LogicalResult lower(mlir::triton::DotOp, mlir::RewriterBase &)") == dot
+    assert place("LogicalResult lower(mlir::arith::ConstantOp)") is None
+    assert place("LogicalResult lower(ModuleOp, Operation *, DotOpHelper)") is None
 
 
 def test_ptx_that_ptxas_rejects_is_shown_with_the_line_of_python() -> None:
