@@ -97,7 +97,7 @@ def _multiply(item: Instruction) -> Step:
     target = operands.pop(0)
     carry_out = operands.pop(0) if operands and is_predicate(operands[0]) else None
     carry = predicate(operands.pop()) if ".X" in opcode and is_predicate(operands[-1]) else None
-    if len(operands) < 3 or (carry_out and ".WIDE.U32" not in opcode):
+    if len(operands) < 3 or (carry_out and ".WIDE.U32" not in opcode and ".HI.U32" not in opcode):
         return unknown(item)
     left, right = operand(operands[0]), operand(operands[1])
     is_wide, is_high = ".WIDE" in opcode, ".HI" in opcode
