@@ -6,6 +6,7 @@ are given the time of the two: the fix of the first is that of the second.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -277,7 +278,7 @@ class _Pricer:
         if not here:
             return None
         if code == "IRS103":
-            return self._changed(here, _coalesced)
+            return self._coalesced(here)
         if code in ("IRS201", "IRS202", "IRS203"):
             return self._at_least(self._changed(here, lambda one: replace(one, missed=0.0)))
         if code == "IRS402":
@@ -343,6 +344,24 @@ class _Pricer:
             return change(one) if index in here else one
 
         return self._model.seconds(access=access)
+
+    def _coalesced(self, here: Collection[int]) -> float:
+        """As few sectors as the bytes fill; what L1 kept of another access's sectors, each access misses itself."""
+        from irscope.timing.predict import coalesced
+
+        missed: defaultdict[tuple[int, str], float] = defaultdict(float)
+        fewest: defaultdict[tuple[int, str], float] = defaultdict(float)
+        for index, one in self._model.accesses:
+            if index in here and coalesced(one) is not one:
+                missed[one.array, one.kind] += one.sectors * one.missed
+                fewest[one.array, one.kind] += one.ideal_sectors
+
+        def change(one: Access) -> Access:
+            key = one.array, one.kind
+            after = coalesced(one)
+            return one if after is one else replace(after, missed=min(1.0, missed[key] / max(fewest[key], 1e-9)))
+
+        return self._changed(here, change)
 
     def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
         """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
@@ -450,13 +469,6 @@ class _Pricer:
 def _vector(one: Access, factor: float) -> Access:
     sectors = max(one.ideal_sectors * factor, 1.0)
     missed = min(1.0, one.sectors * one.missed * factor / sectors)
-    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
-
-
-def _coalesced(one: Access) -> Access:
-    if one.kind not in _GLOBAL or one.sectors <= one.ideal_sectors:
-        return one
-    sectors = one.ideal_sectors
-    return replace(
-        one, sectors=sectors, lines=max(sectors / 4, 1.0), missed=min(1.0, one.sectors * one.missed / sectors)
-    )
+    fronts = 0.0 if one.kind == "load" else one.wavefronts
+    lines = max(sectors / 4, 1.0)
+    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=lines, missed=missed, wavefronts=fronts)
