@@ -327,7 +327,7 @@ class _Pricer:
             launch = self._prediction.launch_seconds
             return max(launch + (self._whole - launch) / finding.factor, self._least_of_dram)
         if code in ("IRS602", "IRS605"):
-            return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
+            return self._without_atomics(here)
         if code == "IRS205":
             if not any(self._bases[at] == "BAR" for at in here):
                 # Each warp combines what it has itself.
@@ -375,6 +375,15 @@ class _Pricer:
 
         return self._model.seconds(
             access=access, keeps=lambda index: 1 / factor if is_within and index in loads else 1.0
+        )
+
+    def _without_atomics(self, here: Collection[int]) -> float:
+        """A store in place of each atomic, of each address once, however many CTAs add to it at the same time."""
+        distinct = self._model.execution.distinct
+        left = {index: distinct.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
+        return self._model.seconds(
+            access=lambda index, one: replace(one, kind="store") if index in left and index in here else one,
+            keeps=lambda index: left.get(index, 1.0) if index in here else 1.0,
         )
 
     def _in_float32(self, finding: Finding) -> float:
