@@ -12,7 +12,7 @@ import numpy as np
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT
 from irscope.timing.arithmetic import ARITHMETIC, is_predicate, put, unknown
-from irscope.timing.floats import FLOATS, float_bits, float_value, rounding
+from irscope.timing.floats import FLOATS, compared_with_limits, float_bits, float_value, rounding
 from irscope.timing.scalars import (
     ARRAY_BITS,
     MASK,
@@ -475,6 +475,7 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("SGXT", "USGXT"), _extended),
     **dict.fromkeys(("PRMT", "UPRMT"), _permuted),
     **dict.fromkeys(_UNARY, _unary),
+    "FSETP": compared_with_limits,
     "I2F": _from_integer,
     "F2I": _from_float,
     **dict.fromkeys(("R2UR", "SHFL"), _from_lane),

@@ -490,7 +490,7 @@ class _Group:
                 index = path[place]
                 if inner[place]:
                     for name in program.writes[index]:
-                        sub.registers.pop(name, None)
+                        sub.registers[name] = None
                     continue
                 if place not in branches:
                     program.steps[index](sub)
