@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -18,9 +20,9 @@ def _bits(number: np.ndarray) -> np.ndarray:
     return np.asarray(number, np.float32).view(np.uint32).astype(np.int64)
 
 
-def _run(text: str, *, is_index: bool = True, **more: np.ndarray) -> State:
+def _run(text: str, more: Mapping[str, np.ndarray] | None = None, *, is_index: bool = True) -> State:
     (item,) = parse_sass(f"{_HEAD}        /*0000*/                   {text} ;\n")[0].instructions
-    registers = {"R1": _bits(_LEFT), "R2": _bits(_RIGHT), "P1": _LEFT > 1, **more}
+    registers = {"R1": _bits(_LEFT), "R2": _bits(_RIGHT), "P1": _LEFT > 1, **(more or {})}
     state = State(1, 4, registers, {}, {})
     compiled(item, is_index=is_index)(state)
     return state
@@ -89,11 +91,11 @@ def test_data_are_taken_to_be_ordinary_numbers(compare: str, limit: str, holds: 
 def test_64_bits_become_a_float_that_is_no_less_and_come_back() -> None:
     numbers = [(1 << 33) + 7, 3, (1 << 64) - 1, (1 << 53) + 1]
     words = {f"R{4 + part}": np.array([[one >> 32 * part & 0xFFFFFFFF for one in numbers]]) for part in (0, 1)}
-    value = _run("I2F.U64.RP R0, R4", **words).registers["R0"]
+    value = _run("I2F.U64.RP R0, R4", words).registers["R0"]
     assert value is not None
     floats = value.astype(np.uint32).view(np.float32)[0].tolist()
     assert all(found >= number > found * (1 - 2**-23) for found, number in zip(floats, numbers, strict=True))
-    after = _run("F2I.U64.TRUNC R6, R0", R0=value).registers
+    after = _run("F2I.U64.TRUNC R6, R0", {"R0": value}).registers
     low, high = after["R6"], after["R7"]
     assert low is not None
     assert high is not None
