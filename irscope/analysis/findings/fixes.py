@@ -180,7 +180,7 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 
 _LEAST_OF_CONFIGURATION = 0.1
 """The part of the time that other options or tiles have to gain by prediction: of those that were to gain less, a third
-was slower when timed (docs/timing.md)."""
+was slower when measured (docs/timing.md)."""
 
 
 def _faster(
