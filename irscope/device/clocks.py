@@ -81,6 +81,11 @@ class Clock:
     """What all multiprocessors together take from L2, where several load the same (`--only together`)."""
     dram_latency: float = 700.0
     """Of a load that misses L2, where nothing else uses DRAM."""
+    l2_queue_spread: float = 60.0
+    """Cycles that a load waits longer at L2 for each factor of e of its sectors, times u / (1 - u).
+
+    Chosen with kernels. Streams of loads alone (`benchmarks.microbench --only together`) show 100.
+    """
     dram_queue: float = 68.0
     """Cycles more where others use DRAM, times u / (1 - u) for its utilisation u."""
     dram_spread: float = 40.0

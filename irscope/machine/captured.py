@@ -119,7 +119,7 @@ def captured_inputs(
             elements = np.asarray(elements)
             if elements.shape != tensor.shape:
                 raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
-            tensor[...] = elements.astype(tensor.dtype)
+            tensor[...] = elements.astype(tensor.dtype, copy=False)
         tensors[one.path] = tensor
         rows.append(pointer if one.kind == "tensor" else HostDescriptor(pointer, one.shape, one.strides))
     return Inputs(tuple(rows), tensors, tuple(made_up))
@@ -152,9 +152,14 @@ def _storage(one: Argument, shared: NDArray[np.uint8] | None) -> tuple[Pointer, 
     stated = first + (reach + 1) * dtype.itemsize if prod(one.shape) else first
     is_beyond = one.kind == "descriptor" and one.storage_bytes is not None and one.storage_bytes < stated
     size = one.storage_bytes or 0 if is_beyond else max(one.storage_bytes or 0, stated)
-    storage: NDArray[np.uint8] = np.full(-(-size // 8) or 1, -1, np.int64).view(np.uint8)[:size]
     if shared is not None and shared.size >= size:
         storage = shared
+    else:
+        storage = np.empty(-(-size // 8) or 1, np.int64).view(np.uint8)[:size]
+        contiguous = tuple(prod(one.shape[place + 1 :]) for place in range(len(one.shape)))
+        if contiguous != one.strides or size != prod(one.shape) * dtype.itemsize:
+            # What is no element of the tensor.
+            storage[...] = 0xFF
     if is_beyond:
         return Pointer(storage, first), storage[: size // dtype.itemsize * dtype.itemsize].view(dtype)
     strides = tuple(stride * dtype.itemsize for stride in one.strides)

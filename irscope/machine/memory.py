@@ -59,9 +59,13 @@ class GlobalMemory:
             self._starts.append(end)
             end += -(-(storage.size + _GAP) // _ALIGNMENT) * _ALIGNMENT
         # An array of 64-bit numbers is aligned for every type of the machine; all bits set are NaN in each float.
-        self._bytes = np.full(-(-end // 16) * 2, -1, np.int64).view(np.uint8)
+        self._bytes = np.empty(-(-end // 16) * 2, np.int64).view(np.uint8)
+        begin = 0
         for start, storage in zip(self._starts, storages, strict=True):
-            self._bytes[start : start + storage.size] = storage
+            self._bytes[begin:start] = 0xFF
+            begin = start + storage.size
+            self._bytes[start:begin] = storage
+        self._bytes[begin:] = 0xFF
         self.on_access = on_access
         self.changes = 0
         """How many writes changed something: of a few elements, whose values are compared, or of many."""

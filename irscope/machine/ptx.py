@@ -24,7 +24,7 @@ from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
-from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, prepared
+from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, meeting, prepared
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -102,6 +102,8 @@ class PtxCta(CtaRegisters):
         self._alive = threads
         self.executed = 0
         self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
+        self._meetings: dict[tuple[int, int], tuple[int, list[PtxStep]] | None] = {}
+        """Of both ways of a branch that was not known, where they meet, and what is computed until then."""
         self._steps = prepared(function, self, self.effect_of)
 
     def effect_of(self, item: Instruction) -> str:
@@ -200,32 +202,17 @@ class PtxCta(CtaRegisters):
         return group.threads[~holds if text.startswith("@!") else holds]
 
     def _skip(self, step: PtxStep, group: CtaGroup) -> bool:
-        """Go on where both ways of a branch that is not known meet, if one of them only computes until then."""
-        for begin, end in ((group.at, step.target), (step.target, group.at)):
-            computed = self._computing(begin, end)
-            if computed is not None:
-                for inner in computed:
-                    self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
-                group.at = end
-                return True
-        return False
-
-    def _computing(self, begin: int, end: int) -> list[PtxStep] | None:
-        """The instructions between two, on all ways; None if they do more than compute."""
-        waiting, seen = [begin], {end}
-        while waiting:
-            at = waiting.pop()
-            if at in seen:
-                continue
-            inner = self._steps[at] if at < len(self._steps) else None
-            if inner is None or inner.run is not None or inner.name in ("ret", "exit", "trap"):
-                return None
-            seen.add(at)
-            if inner.target >= 0:
-                waiting.append(inner.target)
-            if inner.target < 0 or inner.item.predicate:
-                waiting.append(at + 1)
-        return [self._steps[at] for at in seen - {end}]
+        """Go on where both ways of a branch that is not known meet, if they only compute until then."""
+        ways = group.at, step.target
+        if ways not in self._meetings:
+            self._meetings[ways] = meeting(self._steps, ways)
+        place = self._meetings[ways]
+        if place is None:
+            return False
+        group.at, passed = place
+        for inner in passed:
+            self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
+        return True
 
     def _branch(self, step: PtxStep, group: CtaGroup, on: _Integers) -> bool:
         if len(on) == len(group.threads):

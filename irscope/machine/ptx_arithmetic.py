@@ -112,6 +112,21 @@ def _looked_up(_: list[str], parts: list[_Integers]) -> _Integers:
     return result
 
 
+def _counted(suffixes: list[str], parts: list[_Integers]) -> _Integers:
+    """popc: how many bits are set."""
+    values = _unsigned(parts[0], _bits(suffixes)).astype(np.uint64)
+    return sum(values >> np.uint64(bit) & np.uint64(1) for bit in range(64)).astype(np.int64)  # pyright: ignore
+
+
+def _reversed(suffixes: list[str], parts: list[_Integers]) -> _Integers:
+    """brev: the bits in the other order."""
+    last = _bits(suffixes) - 1
+    made = np.zeros_like(parts[0])
+    for bit in range(last + 1):
+        made |= (parts[0] >> bit & 1) << (last - bit)
+    return made
+
+
 def _extracted(suffixes: list[str], parts: list[_Integers]) -> _Integers:
     length = np.minimum(parts[2], 62)
     field = (_unsigned(parts[0], _bits(suffixes)) >> parts[1]) & ((1 << length) - 1)
@@ -198,6 +213,8 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "xor": lambda _, parts: parts[0] ^ parts[1],
     "not": lambda suffixes, parts: (parts[0] == 0).astype(np.int64) if suffixes[-1] == "pred" else ~parts[0],
     "lop3": _looked_up,
+    "popc": _counted,
+    "brev": _reversed,
     "bfe": _extracted,
     "setp": _comparison,
     "div": _divided,

@@ -24,7 +24,8 @@ _Integers = NDArray[np.int64]
 _WARP = 32
 _NARROW = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _PLAIN = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-_MODIFIERS = frozenset(("rn", "ftz", "approx", "full", "sat", "NaN"))
+_MODIFIERS = frozenset(("rn", "ftz", "approx", "full", "sat"))
+_FORMS = frozenset(("NaN", "rz", "xorsign", "abs"))
 """What may stand before the types of an instruction that is computed; results that are not normal are kept."""
 
 
@@ -75,8 +76,10 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
         rows = [elements(one, dtype_of(kind) or dtype, count) for one, kind in zip(operands, of_operands, strict=True)]
         if name == "setp":
             return _compared(suffixes, [row[0] for row in rows])
-        function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)
-        if function is None or not {*suffixes} - {*kinds} <= _MODIFIERS:
+        # A form that is another function: min.NaN, add.rz, min.xorsign.abs.
+        form = ".".join([name, *(one for one in suffixes if one in _FORMS)])
+        function = _FUNCTIONS.get(form)
+        if function is None or not {*suffixes} - {*kinds} - _FORMS <= _MODIFIERS:
             return None
         wide = np.float64 if name in ("fma", "mad") or dtype == np.float64 else np.float32
         made = [function(*[row[place].astype(wide) for row in rows]) for place in range(count)]
@@ -86,12 +89,35 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
         return packed(made, dtype)
 
 
+def _added_to_zero(one: Array, two: Array) -> Array:
+    """The sum of singles, rounded toward zero."""
+    one, two = one.astype(np.float64), two.astype(np.float64)
+    total = one + two
+    # What the sum of doubles lost (Knuth's TwoSum): where that is less than the sum, the sum is too large.
+    back = total - one
+    lost = (one - (total - back)) + (two - back)
+    nearest = total.astype(np.float32)
+    beyond = np.abs(nearest.astype(np.float64)) - np.abs(total)
+    is_larger = (beyond > 0) | ((beyond == 0) & (lost * np.sign(total) < 0))
+    return np.where(is_larger, np.nextafter(nearest, np.float32(0)), nearest)
+
+
+def _signed_by_both(choose: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    def function(one: Array, two: Array) -> Array:
+        """One of two magnitudes, with the product of the signs."""
+        made = choose(np.abs(one), np.abs(two))
+        return np.where(np.signbit(one) != np.signbit(two), -made, made)
+
+    return function
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
     "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c, "min": np.fmin, "max": np.fmax,
     "min.NaN": np.minimum, "max.NaN": np.maximum, "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal,
     "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-    "copysign": lambda a, b: np.copysign(b, a),
+    "copysign": lambda a, b: np.copysign(b, a), "add.rz": _added_to_zero,
+    "min.xorsign.abs": _signed_by_both(np.fmin), "max.xorsign.abs": _signed_by_both(np.fmax),
 }  # fmt: skip
 _ORDERED: Mapping[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,

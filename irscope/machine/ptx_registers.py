@@ -107,6 +107,40 @@ def prepared(function: PtxFunction, methods: object, effect: Callable[[Instructi
     return steps
 
 
+def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[PtxStep]] | None:
+    """Where both ways of a branch meet, and what they compute until then; None if they do more than compute.
+
+    `ways`: the place of the step that each begins with.
+    """
+    both = _reached(steps, ways[0], set()) & _reached(steps, ways[1], set())
+    # One way may begin where both meet; else both lead there.
+    for end in dict.fromkeys([ways[1], ways[0], min(both, default=ways[1])]):
+        passed = set[int]().union(*(_reached(steps, way, {end}) for way in ways)) - {end}
+        if all(_following(steps, at) is not None for at in passed):
+            return end, [steps[at] for at in passed]
+    return None
+
+
+def _reached(steps: Sequence[PtxStep], begin: int, ends: set[int]) -> set[int]:
+    """The places of what follows a step, until `ends` and what does more than compute, both included."""
+    waiting, seen = [begin], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if at not in seen:
+            seen.add(at)
+            waiting += (_following(steps, at) or ()) if at not in ends else ()
+    return seen
+
+
+def _following(steps: Sequence[PtxStep], at: int) -> list[int] | None:
+    """The places of the steps that may follow one; None if it does more than compute."""
+    step = steps[at] if at < len(steps) else None
+    if step is None or step.run is not None or step.name in ("ret", "exit", "trap"):
+        return None
+    jumps = [step.target] if step.target >= 0 else []
+    return jumps if jumps and not step.item.predicate else [*jumps, at + 1]
+
+
 def _place_of(function: PtxFunction, label: str, index: int, kept: Sequence[int]) -> int:
     for one in function.labels:
         if one.name == label and (one.scope is None or one.scope[0] <= index < one.scope[1]):

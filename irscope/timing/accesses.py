@@ -427,10 +427,14 @@ class NeighbourWatch:
             return None
         value = np.broadcast_to(value, shape)[on]
         asked = np.unique(np.stack([np.broadcast_to(warps, shape)[on], value // SECTOR]), axis=1)
+        return Access(kind, value=self.note(int(value[0] >> ARRAY_BITS), kind == "store", index, asked))
+
+    def note(self, array: int, is_store: bool, index: int, asked: Array) -> int:
+        """Note an access: (warps of the launch, sectors), of an instruction. Returns its number."""
         number = len(self._times)
         self._times[number] = 1.0
-        self._seen.setdefault((int(value[0] >> ARRAY_BITS), kind == "store"), []).append((number, index, asked))
-        return Access(kind, value=number)
+        self._seen.setdefault((array, is_store), []).append((number, index, asked))
+        return number
 
     def weigh(self, entries: Iterable[tuple[Access | None, float]]) -> None:
         """Take how often each access stands for itself, since iterations are skipped."""

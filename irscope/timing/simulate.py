@@ -40,7 +40,7 @@ __all__ = ["Simulated", "Span", "dram_delay", "simulate"]
 _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
 _MEMORY_SPAN = 2000.0
-"""Cycles over which the utilisation of DRAM is averaged."""
+"""Cycles over which the utilisation of DRAM, and of L2, is averaged."""
 _MOST_CROWDED = 4.0
 """What the spread of its latencies grows with, at most: it was measured up to a utilisation of 0.76."""
 _MOST_USED = 0.95
@@ -106,6 +106,7 @@ class _Warp:
         "again",
         "at",
         "awaited",
+        "awaited_of_dram",
         "boards",
         "cta",
         "extra",
@@ -135,8 +136,8 @@ class _Warp:
         self.groups: list[tuple[float, int]] = []
         self.tensor_groups: list[list[float]] = []
         """When each group of asynchronous tensor instructions is done, each in a list, since it may be delayed."""
-        self.awaited = 0.0
-        """Sectors of DRAM that the warp loads since it last waited."""
+        self.awaited = self.awaited_of_dram = 0.0
+        """Sectors of L2, and of DRAM, that the warp loads since it last waited."""
         self.again: OneStep | None = None
         """A wait for them that is looked at once more when it seemed to end."""
         self.extra = 0.0
@@ -164,6 +165,43 @@ def dram_delay(clock: Clock, used: float, writing: float, sectors: float) -> flo
     return clock.dram_queue * crowd + last * log(max(sectors, 1.0))
 
 
+def l2_delay(clock: Clock, used: float, sectors: float) -> float:
+    """Cycles beyond the latency of an idle L2 until the last of some sectors is there.
+
+    As of DRAM; against the microbenchmark `together`: `tests/timing/test_simulate.py`.
+    """
+    crowd = min(used / max(1 - used, 1e-9), _MOST_CROWDED)
+    return clock.l2_queue_spread * crowd * log(max(sectors, 1.0))
+
+
+@dataclass(slots=True)
+class _Utilisation:
+    """How much of a memory is used."""
+
+    at: float = 0.0
+    """The time of the last access."""
+    until: float = 0.0
+    """Until when it was busy then."""
+    used: float = 0.0
+    """The part of the time before that it was busy."""
+    stored: float = 0.0
+    """Cycles that were stored since."""
+    writing: float = 0.0
+    """The part of the time in which it was written."""
+
+    def follow(self, time: float, until: float) -> None:
+        """Follow it up to a time, from which on it is busy until another one."""
+        since = time - self.at
+        if since > 0:
+            busy = min(max(self.until - self.at, 0.0), since) / since
+            writing = min(self.stored / since, busy)
+            fresh = 1 - exp(-since / _MEMORY_SPAN)
+            self.used += (busy - self.used) * fresh
+            self.writing += (writing - self.writing) * fresh
+            self.at, self.stored = time, 0.0
+        self.until = until
+
+
 class _Multiprocessor:
     def __init__(self, execution: Execution, clock: Clock, rates: Rates, scale: float, steps: list[Steps]) -> None:
         self.execution, self.clock, self.rates, self.scale = execution, clock, rates, scale
@@ -185,10 +223,7 @@ class _Multiprocessor:
         """The groups of asynchronous tensor instructions of each scheduler that are not done yet."""
         self.multiplies = [False] * clock.schedulers
         """Whether a scheduler has had such instructions."""
-        self.dram_at = self.dram_until = self.dram_used = 0.0
-        """The time of the last access to DRAM, until when DRAM is busy, and its utilisation before that time."""
-        self.dram_stored = self.dram_writing = 0.0
-        """Cycles of DRAM that were stored since that time, and the part of its utilisation that writes."""
+        self.dram, self.l2 = _Utilisation(), _Utilisation()
 
     def push(self, warp: _Warp, time: float) -> None:
         warp.time = time
@@ -258,7 +293,7 @@ class _Multiprocessor:
                 if step.wait >> number & 1 and warp.boards[number] > ready:
                     ready, why, maker = warp.boards[number], warp.reasons[number], warp.makers[number]
             if ready > time:
-                warp.awaited = 0.0
+                warp.awaited = warp.awaited_of_dram = 0.0
                 self.note(warp, maker if maker >= 0 else step.index, why, time, ready)
                 # Others that are ready before go first.
                 if self.heap and ready > self.heap[0][0]:
@@ -317,19 +352,6 @@ class _Multiprocessor:
         self.free[unit] = free
         return free
 
-    def dram_wait(self, time: float, sectors: float) -> float:
-        """Cycles that an access waits at DRAM because others use it; `sectors`: those waited for together."""
-        since = time - self.dram_at
-        if since > 0:
-            busy = min(max(self.dram_until - self.dram_at, 0.0), since) / since
-            writing = min(self.dram_stored / since, busy)
-            fresh = 1 - exp(-since / _MEMORY_SPAN)
-            self.dram_used += (busy - self.dram_used) * fresh
-            self.dram_writing += (writing - self.dram_writing) * fresh
-            self.dram_at, self.dram_stored = time, 0.0
-        self.dram_until = self.free[DRAM]
-        return dram_delay(self.clock, self.dram_used, self.dram_writing, sectors)
-
     def end(self, warp: _Warp, step: OneStep, time: float) -> float | None:
         """What ends a step: an access, or a meeting with others."""
         kind, access, clock = step.kind, step.access, self.clock
@@ -361,7 +383,7 @@ class _Multiprocessor:
             groups = warp.groups
             until, maker = max(groups[: max(len(groups) - keep, 0)], default=(time, -1))
             self.note(warp, maker if maker >= 0 else step.last, "copies in flight", time, until)
-            warp.awaited = 0.0
+            warp.awaited = warp.awaited_of_dram = 0.0
             return max(time, until)
         if access is None:
             return time
@@ -467,11 +489,17 @@ class _Multiprocessor:
             part = self.execution.from_dram.get(access.array, 1.0)
             missed = min(1.0, part * 3)
             if "store" in kind:
-                self.dram_stored += use[DRAM] * self.scale
+                self.dram.stored += use[DRAM] * self.scale
+            sectors = access.sectors * access.missed * access.is_on
+            if kind in ("load", "copy"):
+                warp.awaited += sectors
+                warp.awaited_of_dram += sectors * part
+            self.l2.follow(served, self.free[L2])
+            at_l2 = max(at_l2, served + l2_delay(clock, self.l2.used, warp.awaited))
             if use[DRAM]:
-                if kind in ("load", "copy"):
-                    warp.awaited += access.sectors * access.missed * access.is_on * part
-                at_dram = max(at_dram, served + self.dram_wait(served, warp.awaited) * missed)
+                self.dram.follow(served, self.free[DRAM])
+                delay = dram_delay(clock, self.dram.used, self.dram.writing, warp.awaited_of_dram)
+                at_dram = max(at_dram, served + delay * missed)
             latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * missed
             if kind.startswith("bulk"):
                 latency += clock.bulk_latency - clock.dram_latency

@@ -158,13 +158,22 @@ class CtaVerifier:
             kind: ViolationKind = "divergent-barrier" if isinstance(stuck, DivergentBarrier) else "never-ends"
             witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
+        except NotRun as error:
+            if self.code[1] != "llvm":
+                raise
+            raise type(error)(str(error).replace("of the PTX", "of the LLVM IR")) from error
         for one in order.beyond.values():
             word = "writes" if one.writes else "reads"
             detail = f"one thread {word} byte {one.place} of shared memory, of which the launch has {used} bytes"
             yield Violation(
                 "out-of-bounds", detail, (self._witness(one.item, one.thread, place),), made_by=self._author
             )
-        for race in order.found.values():
+        # A loop that is unrolled has each access several times: of each pair of lines one is shown.
+        pairs = {
+            (race.kind, *(self._places.get(one.line, one.line) for one in (race.first, race.second))): race
+            for race in reversed(order.found.values())
+        }
+        for race in reversed(pairs.values()):
             yield self._violation(race, place)
 
     def execute(self, program: int, most: int) -> None:

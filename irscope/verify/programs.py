@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.machine.values import Array
+from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
+from irscope.verify.texts import ExecutedText
+from irscope.verify.threads import Owners
 from irscope.verify.trace import is_of_cta
 
-_EFFORT = 10_000_000
+_EFFORT = 20_000_000
 """Of the solver for one question."""
 _MOST_ACCESSES = 48
 _MOST_REASONS = 4
@@ -34,7 +38,7 @@ class ProgramsProof:
     reason: str = ""
     """Why it is not proved; empty where it is."""
     suspects: tuple[int, ...] = ()
-    """Programs that may do what the proof could not rule out."""
+    """Programs that may do what the proof could not rule out, or that read what they write."""
 
 
 @dataclass(slots=True)
@@ -60,9 +64,13 @@ class _Prover:
     tensors: Mapping[str, Argument]
     scalars: Mapping[str, Term]
     place_of: Callable[[Operation], str]
+    share_threads: Callable[[Operation, Operation], bool]
+    wrapping: frozenset[int] = frozenset()
+    """Lines of operations that may wrap: a proof takes their results as any number."""
     reasons: list[str] = field(default_factory=list)
     suspects: set[int] = field(default_factory=set)
-    _wrapping: set[int] = field(default_factory=set)
+    wraps: set[int] = field(default_factory=set)
+    """Lines of operations that were not proved to stay in their range."""
 
     def prove(self) -> ProgramsProof:
         """Ask all questions; those that the solver leaves open stay so."""
@@ -86,7 +94,8 @@ class _Prover:
         rows: list[_Access] = []
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ", self.tensors)
+            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ", self.tensors,
+                          self.wrapping)  # fmt: skip
             terms.facts += [
                 own == self.z3.Int(f"{name}program {axis}") for own, axis in zip(terms.programs, "xyz", strict=True)
             ]
@@ -113,13 +122,13 @@ class _Prover:
         end = self.tensors[one.found.path].storage_bytes or 0
         self._ask([*one.facts, self.z3.Or(begin < 0, begin + size > end)], f"whether {self._named(one)} is in bounds")
         for operation, named, wraps in one.terms.wraps():
-            if id(operation) not in self._wrapping:
+            if operation.first_line not in self.wraps:
                 # Whatever the mask is: it may be of what wraps.
                 before = len(self.reasons)
                 what = f"whether {named} at {self.place_of(operation)} wraps"
                 self._ask([*one.terms.facts, *one.conditions[:-1], wraps], what)
                 if len(self.reasons) > before:
-                    self._wrapping.add(id(operation))
+                    self.wraps.add(operation.first_line)
 
     def _pair(self, one: _Access, other: _Access) -> None:
         kinds = {"store" if is_of_cta(each.operation) else each.operation.kind for each in (one, other)}
@@ -137,10 +146,11 @@ class _Prover:
         where = " and ".join(dict.fromkeys((self._named(one), self._named(other))))
         facts = [*one.facts, *other.facts, meet]
         self._ask([*facts, z3.Not(z3.And(*places))], f"whether two programs access the same place by {where}")
-        if one.operation is other.operation:
-            # An element is always the same thread's.
-            if not one.repeats or not one.found.index:
-                return
+        if one.operation is other.operation and not (one.repeats and one.found.index):
+            return
+        if one.operation is other.operation or self.share_threads(one.operation, other.operation):
+            # An element is always the same thread's; whether a pass moved one behind the other, a program shows.
+            self._suspect(ask(z3, [*facts, *places], _EFFORT) if one.operation is not other.operation else None)
             pairs = zip(one.found.index, other.found.index, strict=True)
             facts.append(z3.Or(*[left != right for left, right in pairs]))
         self._ask([*facts, *places], f"which threads of a program access the same place by {where}")
@@ -152,6 +162,10 @@ class _Prover:
         if model is None:
             return
         self._open(what if model else f"{what}, which is too hard for the solver")
+        self._suspect(model)
+
+    def _suspect(self, model: Any) -> None:
+        """Take the programs of a model, if there is one."""
         for name in ("first ", "second ") if model else ():
             x, y, z = (
                 model.eval(self.z3.Int(f"{name}program {axis}"), model_completion=True).as_long() for axis in "xyz"
@@ -160,14 +174,42 @@ class _Prover:
                 self.suspects.add(x + self.grid[0] * (y + self.grid[1] * z))
 
 
+class SameThreads:
+    """Whether one thread alone accesses each element of two operations' tensors, by the layouts of the TTGIR."""
+
+    def __init__(self, capture: Capture, text: ExecutedText) -> None:
+        """`text`: the TTIR."""
+        self._text = text
+        final = ExecutedText(capture, capture.texts.get("ttgir", ""))
+        self._owners = Owners(capture, final.module)
+        self._counterparts: dict[object, list[Operation]] = {}
+        for operation in final.module.walk():
+            if operation.kind in ("load", "store"):
+                self._counterparts.setdefault((final.origin(operation), operation.kind), []).append(operation)
+
+    def __call__(self, first: Operation, second: Operation) -> bool:
+        rows = [row for row in (self._threads(first), self._threads(second)) if row is not None]
+        return len(rows) == 2 and np.array_equal(rows[0], rows[1])
+
+    def _threads(self, operation: Operation) -> Array | None:
+        shape = self._text.module.type_of(operation.operands[0]).shape
+        found = self._counterparts.get((self._text.origin(operation), operation.kind), ())
+        rows = [self._owners.of(one, shape) for one in found]
+        plain = [row[0] for row in rows if row is not None and not row[1]]
+        same = plain and len(plain) == len(rows) and all(np.array_equal(one, plain[0]) for one in plain)
+        return plain[0] if same else None
+
+
 def prove_programs(
-    module: MlirModule, grid: tuple[int, int, int], record: LaunchRecord, place_of: Callable[[Operation], str]
-) -> ProgramsProof | None:
+    module: MlirModule, grid: tuple[int, int, int], record: LaunchRecord, place_of: Callable[[Operation], str],
+    share_threads: Callable[[Operation, Operation], bool],
+) -> ProgramsProof | None:  # fmt: skip
     """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
 
     Args:
         module: the TTIR.
         place_of: an operation → its line of Python.
+        share_threads: whether one thread alone accesses each element of two operations' tensors.
     """
     try:
         import z3
@@ -184,11 +226,20 @@ def prove_programs(
         if one.kind == "scalar" and isinstance(one.value, int) and not isinstance(one.value, bool)
     }
     tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
-    prover = _Prover(z3, module, grid, tensors, numbers, place_of)
-    try:
-        return prover.prove()
-    except Unread as unread:
-        return ProgramsProof(str(unread))
+    wrapping: frozenset[int] = frozenset()
+    proofs: list[ProgramsProof] = []
+    while True:
+        prover = _Prover(z3, module, grid, tensors, numbers, place_of, share_threads, wrapping)
+        try:
+            proofs.append(prover.prove())
+        except Unread as unread:
+            proofs.append(ProgramsProof(str(unread)))
+        if not proofs[-1].reason:
+            return proofs[-1]
+        if prover.wraps <= wrapping:
+            return proofs[0]
+        # What wraps may be masked, or clamped, all the same.
+        wrapping |= prover.wraps
 
 
 def _element_bytes(module: MlirModule, operation: Operation) -> int:

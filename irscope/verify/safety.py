@@ -36,7 +36,7 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, chosen_programs, prove_programs, spread_evenly
+from irscope.verify.programs import ProgramsProof, SameThreads, chosen_programs, prove_programs, spread_evenly
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
@@ -311,7 +311,9 @@ class _Verifier:
         if record is None or not ir:
             return None
         text = ExecutedText(self.capture, ir)
-        return prove_programs(text.module, self.grid, record, lambda one: basename(text.place(one)))
+        return prove_programs(
+            text.module, self.grid, record, lambda one: basename(text.place(one)), SameThreads(self.capture, text)
+        )
 
     def _prove(self) -> tuple[int, ...] | None:
         """None if the programs that are not executed are proved to be safe; else some that may not be."""
@@ -320,6 +322,7 @@ class _Verifier:
             return ()
         if not proof.reason:
             self.proved = True
+            self._own = {*self._own, *proof.suspects}
             return None
         self.undecided.append(f"of the programs that were not executed, {proof.reason} (--all-programs executes them)")
         return proof.suspects

@@ -16,6 +16,8 @@ from irscope.model.launch_record import Argument
 
 Term = Any
 """An expression of z3."""
+_SETTLING = 200_000
+"""Of the solver, for whether a divisor is always the same number."""
 
 
 class Unread(Exception):
@@ -66,6 +68,7 @@ class Terms:
     def __init__(
         self, z3: Any, scalars: Mapping[str, Term], tensors: Container[str], module: MlirModule,
         grid: tuple[NamedTerm, ...], name: str = "", descriptors: Mapping[str, Argument] | None = None,
+        wrapping: Container[int] = (),
     ) -> None:  # fmt: skip
         """Begin with nothing known but the arguments and the grid.
 
@@ -73,7 +76,9 @@ class Terms:
             scalars: the values of integer arguments.
             name: begins its symbols, where two programs are compared.
             descriptors: those that the host made, with their sizes and strides; others are no terms.
+            wrapping: lines of operations whose results may wrap: they are taken as any number.
         """
+        self._wrapping = wrapping
         self.z3, self.scalars, self.tensors = z3, scalars, tensors
         self.module, self.grid, self._name, self._descriptors = module, grid, name, descriptors or {}
         # A GPU takes no more programs.
@@ -93,13 +98,17 @@ class Terms:
         }
 
     def fresh(self, kind: Type | None = None) -> Term:
-        """A symbol of which nothing is known."""
+        """A symbol of which nothing is known but the range of its type, where that is a small integer."""
         self._count += 1
-        is_condition = (kind is not None and kind.text.endswith("i1")) or (
-            kind is not None and element_of(kind).text == "i1"
-        )
         name = f"{self._name}any {self._count}"
-        return self.z3.Bool(name) if is_condition else self.z3.Int(name)
+        element = element_of(kind) if kind is not None else None
+        if element is not None and element.text == "i1":
+            return self.z3.Bool(name)
+        symbol = self.z3.Int(name)
+        if element is not None and element.text in ("i8", "i16"):
+            half = 1 << (element.bits - 1)
+            self.facts += [symbol >= -half, symbol < half]
+        return symbol
 
     def at(self, value: Value, index: tuple[Term, ...]) -> Any:
         """The element of a value; raises Unread where it is no term."""
@@ -120,7 +129,7 @@ class Terms:
                 return self._carried(owner, owner.results.index(value), index, self.trips(owner))
             if owner.opcode == "scf.if":
                 return self._chosen(owner, owner.results.index(value), index)
-            return self._unknown(value, owner)
+            return self.unknown(value, owner)
         parent = self.module.parents.get(value.number)
         if parent is self.module.kernel and value.number in self._parameters:
             return self._parameter(value)
@@ -131,9 +140,10 @@ class Terms:
                 begin, _, step = (self.at(one, ()) for one in parent.operands[:3])
                 return begin + iteration * step
             return self._carried(parent, place - 1, index, iteration)
-        return self._unknown(value, parent)
+        return self.unknown(value, parent)
 
-    def _unknown(self, value: Value, owner: Operation | None) -> Any:
+    def unknown(self, value: Value, owner: Operation | None) -> Any:
+        """A symbol for what is no term; raises Unread for a pointer."""
         kind = self.module.type_of(value)
         if element_of(kind).form in ("pointer", "descriptor"):
             raise Unread(f"the pointer that {owner.name if owner is not None else 'a block'} gives is not followed")
@@ -188,13 +198,13 @@ class Terms:
         while passed != own:
             owner = self.module.definition(passed)
             if owner is None or id(owner) not in inner or owner.opcode not in ("addptr", "arith.addi", "arith.subi"):
-                return self._unknown(own, loop)
+                return self.unknown(own, loop)
             left, right = owner.operands
             sign = -1 if owner.opcode == "arith.subi" else 1
             if owner.opcode == "arith.addi" and not self._leads_to(left, own, inner):
                 left, right = right, left
             if self._depends(right, inner, {*body.arguments}):
-                return self._unknown(own, loop)
+                return self.unknown(own, loop)
             added.append((right, sign))
             passed = left
         start = self.at(first, index)
@@ -293,6 +303,8 @@ class Terms:
 
     def noted(self, operation: Operation, term: Term) -> Term:
         """The result of an operation that wraps where it is too large."""
+        if operation.first_line in self._wrapping:
+            return self.fresh()
         if 1 < element_of(operation.result_types[0]).bits <= 32:
             self.narrow.append((operation, term))
         return term
@@ -307,7 +319,8 @@ class Terms:
     def divided(self, left: Term, right: Term) -> tuple[Term, Term]:
         """Quotient and remainder of what is not negative by what is positive; of others nothing is known."""
         z3 = self.z3
-        if z3.is_int_value(z3.simplify(right)) and z3.simplify(right).as_long() > 0:
+        right = self._settled(right)
+        if z3.is_int_value(right) and right.as_long() > 0:
             quotient = z3.If(left >= 0, left / right, -((-left) / right))
             return quotient, left - quotient * right
         key = ("divided", left.get_id(), right.get_id())
@@ -317,6 +330,21 @@ class Terms:
             is_plain = z3.And(left >= 0, right > 0)
             parts = [left == quotient * right + rest, rest >= 0, rest < right, quotient >= 0, quotient <= left]
             self.facts.append(z3.Implies(is_plain, z3.And(*parts)))
+        return self._known[key]
+
+    def _settled(self, term: Term) -> Term:
+        """The number that a term always is, as the last group's size where it divides the grid; else the term."""
+        z3 = self.z3
+        term = z3.simplify(term)
+        if z3.is_int_value(term):
+            return term
+        key = ("settled", term.get_id())
+        if key not in self._known:
+            self._alive.append(term)
+            model = ask(z3, self.facts, _SETTLING)
+            number = model.eval(term, model_completion=True) if model else term
+            is_settled = z3.is_int_value(number) and ask(z3, [*self.facts, term != number], _SETTLING) is None
+            self._known[key] = number if is_settled else term
         return self._known[key]
 
 
@@ -414,6 +442,11 @@ def _compare(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any
     return answer
 
 
+def _absolute(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    inner = terms.at(operation.operands[0], index)
+    return terms.noted(operation, terms.z3.If(inner >= 0, inner, -inner))
+
+
 def _select(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
     condition, left, right = operation.operands
     place = index if terms.module.type_of(condition).form == "tensor" else ()
@@ -488,6 +521,14 @@ def _same(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
     return terms.at(operation.operands[0], index)
 
 
+def _bitcast(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    kinds = [element_of(kind).element for kind in (*operation.operand_types, *operation.result_types)]
+    sizes = {max(kind.bits, 8) for kind in kinds if kind is not None}
+    if len(sizes) == 1 and None not in kinds:
+        return terms.at(operation.operands[0], index)
+    return terms.unknown(operation.results[0], operation)
+
+
 def _splat(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
     return terms.at(operation.operands[0], ())
 
@@ -508,7 +549,7 @@ def _truncate(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> An
     if terms.z3.is_bool(inner) or bits < 2:
         return terms.fresh(operation.result_types[0])
     fits = terms.z3.And(inner >= -(1 << (bits - 1)), inner < 1 << (bits - 1))
-    return terms.z3.If(fits, inner, terms.fresh())
+    return terms.z3.If(fits, inner, terms.fresh(operation.result_types[0]))
 
 
 _RULES: Mapping[str, _Rule] = {
@@ -520,11 +561,12 @@ _RULES: Mapping[str, _Rule] = {
     "arith.andi": _bits, "arith.ori": _bits, "arith.xori": _bits, "arith.shli": _shift, "arith.shrsi": _shift,
     "arith.minsi": lambda terms, one, at: _least(terms, one, at, least=True),
     "arith.maxsi": lambda terms, one, at: _least(terms, one, at, least=False),
+    "math.absi": _absolute,
     "arith.cmpi": _compare, "arith.select": _select, "arith.constant": _constant, "arith.extsi": _extend,
     "arith.extui": _extend, "arith.trunci": _truncate, "arith.index_cast": _same, "make_range": _range,
     "splat": _splat, "broadcast": _broadcast, "expand_dims": _expand, "trans": _transpose, "reshape": _reshape,
     "convert_layout": _same, "addptr": _add_pointer, "get_program_id": _program, "get_num_programs": _program,
-    "make_tensor_descriptor": _describe,
+    "make_tensor_descriptor": _describe, "bitcast": _bitcast,
 }  # fmt: skip
 
 

@@ -57,17 +57,23 @@ class Owners:
         self.lanes = capture.target.warp_size
 
     def of(self, operation: Operation, shape: tuple[int, ...]) -> tuple[Array, bool] | None:
-        """(the first thread that holds each element, whether others hold it too); None for an unknown layout."""
+        """(the first thread that holds each element, whether others hold it too); None for an unknown layout.
+
+        `shape`: of the tensor, or with axes of size 1 along which all elements are equal: one stands for all there.
+        """
         if not shape:
             return np.zeros(1, np.int64), True
-        kinds = [*operation.operand_types, *operation.result_types]
-        kind = next((kind for kind in kinds if kind.form == "tensor" and kind.shape == shape and kind.encoding), None)
+        kinds = [kind for kind in (*operation.operand_types, *operation.result_types) if kind.encoding]
+        kind = next((kind for kind in kinds if kind.form == "tensor" and _stands_for(shape, kind.shape)), None)
         if kind is None:
             return None
-        key = (self._module.resolve(kind.encoding), shape)
+        key = (self._module.resolve(kind.encoding), kind.shape)
         if key not in self._known:
             self._known[key] = self._read(kind)
-        return self._known[key]
+        known = self._known[key]
+        if known is None or shape == kind.shape:
+            return known
+        return known[0].reshape(kind.shape)[tuple(slice(size) for size in shape)].reshape(-1), True
 
     def _read(self, kind: Type) -> tuple[Array, bool] | None:
         layout = self.layout(kind)
@@ -93,6 +99,10 @@ class Owners:
         except (UsageError, KeyError, TypeError, ValueError):
             return None
         return computed.layout if computed is not None else None
+
+
+def _stands_for(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    return len(shape) == len(whole) and all(size in (1, full) for size, full in zip(shape, whole, strict=True))
 
 
 _MOST_THREADS = 1 << 11

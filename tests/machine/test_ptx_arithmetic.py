@@ -1,6 +1,8 @@
-"""Integer instructions of PTX, against Python's own integers."""
+"""Instructions of PTX, against Python's own integers and fractions."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.machine.ptx_arithmetic import computed
+from irscope.machine.ptx_floats import float_computed
 
 _NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20)
 
@@ -27,3 +30,46 @@ def test_the_upper_half_of_a_product(kind: str, numbers: list[int]) -> None:
     assert [number % 2**bits for number in found.tolist()] == [
         (read(one) * read(two) >> bits) % 2**bits for one, two in pairs
     ]
+
+
+_SINGLES = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@given(_SINGLES, _SINGLES)
+def test_sums_that_are_rounded_to_zero(one: float, two: float) -> None:
+    made = _floats("add", ["rz", "ftz", "f32"], one, two)
+    with np.errstate(all="ignore"):
+        nearest = np.float32(one) + np.float32(two)
+    if not np.isfinite(nearest):
+        return
+    exact = Fraction(one) + Fraction(two)
+    above = np.nextafter(made, np.float32(np.inf if exact > 0 else -np.inf))
+    assert abs(Fraction(float(made))) <= abs(exact)
+    assert not np.isfinite(above) or abs(Fraction(float(above))) > abs(exact)
+
+
+@pytest.mark.parametrize(("name", "one", "two", "made"), [("min", -3, 2, -2), ("min", -3, -2, 2), ("max", 1, -2, -2)])
+def test_one_of_two_magnitudes_with_the_product_of_the_signs(name: str, one: float, two: float, made: float) -> None:
+    assert _floats(name, ["xorsign", "abs", "f32"], one, two) == made
+
+
+def test_the_bits_of_a_register_are_counted() -> None:
+    counts = computed("popc", ["b32"], [np.array([0, 1, -1, 0x1_0000_00FF])])
+    assert counts is not None
+    assert counts.tolist() == [0, 1, 32, 8]
+
+
+@pytest.mark.parametrize("bits", [3, 32, 64])
+@given(numbers=_NUMBERS)
+def test_the_bits_of_a_register_are_reversed(bits: int, numbers: list[int]) -> None:
+    made = computed("brev", [f"b{bits}"], [np.array(numbers)])
+    assert made is not None
+    wanted = [int(f"{number % 2**bits:0{bits}b}"[::-1], 2) for number in numbers]
+    assert [number % 2**bits for number in made.tolist()] == wanted
+
+
+def _floats(name: str, suffixes: list[str], *operands: float) -> np.float32:
+    registers = [np.array([one], np.float32).view(np.uint32).astype(np.int64) for one in operands]
+    made = float_computed(name, suffixes, registers)
+    assert made is not None
+    return made.astype(np.uint32).view(np.float32)[0]

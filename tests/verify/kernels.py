@@ -110,6 +110,44 @@ def added_in_place(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def looked_up(x_ptr, table_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(table_ptr + tl.load(x_ptr + offsets).to(tl.int32)))
+
+
+@triton.jit
+def looked_up_by_signed(x_ptr, table_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(table_ptr + tl.load(x_ptr + offsets).to(tl.int32)))
+
+
+@triton.jit
+def clamped(x_ptr, y_ptr, n, scale, BLOCK: tl.constexpr):
+    # What comes of a float may wrap: the bounds hold all the same.
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = (offsets * scale).to(tl.int32) - 1
+    tl.store(y_ptr + offsets, tl.load(x_ptr + tl.maximum(0, tl.minimum(n - 1, place))))
+
+
+@triton.jit
+def clamped_above(x_ptr, y_ptr, n, scale, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = (offsets * scale).to(tl.int32) - 1
+    tl.store(y_ptr + offsets, tl.load(x_ptr + tl.minimum(n - 1, place)))
+
+
+@triton.jit
+def searched_in_place(x_ptr, table_ptr, BLOCK: tl.constexpr):
+    # All elements begin at one place of the table.
+    offsets = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    x = tl.load(x_ptr + offsets)
+    place = tl.full((1, BLOCK), 7, tl.int32)
+    for _ in range(3):
+        place += tl.where(x > tl.load(table_ptr + place), 1, -1)
+    tl.store(x_ptr + offsets, place)
+
+
+@triton.jit
 def split_k_plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
@@ -438,6 +476,12 @@ def main() -> None:
     whole = floats(1000)
     shifted_into[(4,)](whole[:-1], whole[1:], 999, BLOCK=256)
     added_in_place[(4,)](whole, whole, 1000, BLOCK=256)
+    looked_up[(4,)](torch.arange(512, device="cuda").to(torch.uint8), floats(256), floats(512), BLOCK=128)
+    looked_up_by_signed[(4,)](torch.arange(512, device="cuda").to(torch.int8), floats(256), floats(512), BLOCK=128)
+    for clamps in (clamped, clamped_above):
+        clamps[(4,)](floats(256), floats(512), 256, 0.5, BLOCK=128)
+    indices = torch.arange(512, dtype=torch.int32, device="cuda")
+    searched_in_place[(4,)](indices, indices[:16].clone(), BLOCK=128)
     split_k_plain[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)

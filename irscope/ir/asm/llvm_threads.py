@@ -23,6 +23,8 @@ _ARITHMETIC = {
     "shl": "shl.s{}", "lshr": "shr.u{}", "ashr": "shr.s{}", "sdiv": "div.s{}", "udiv": "div.u{}", "srem": "rem.s{}",
     "urem": "rem.u{}", "smin": "min.s{}", "smax": "max.s{}", "umin": "min.u{}", "umax": "max.u{}",
 }  # fmt: skip
+_OF_BITS = {"bitreverse": "brev.b{}", "ctpop": "popc.b{}"}
+"""What depends on the exact width, such as of `i3`."""
 _IDS = {
     f"llvm.amdgcn.{name}.id.{axis}": f"%{register}.{axis}"
     for name, register in (("workitem", "tid"), ("workgroup", "ctaid"))
@@ -307,6 +309,9 @@ class _Translation:
             self.emit("mov.u32", result, _IDS[callee])
         elif name in _ARITHMETIC:
             self._each(_ARITHMETIC[name].format(_bits(kind)), result, kind, values[0], values[1])
+        elif name in _OF_BITS:
+            width = kind.rstrip(">").rpartition("i")[2]
+            self._each(_OF_BITS[name].format(width), result, kind, values[0])
         elif callee == "llvm.amdgcn.s.barrier":
             self.emit("bar.sync", "0")
         elif callee.startswith(("llvm.amdgcn.readfirstlane", "llvm.amdgcn.readlane")):
