@@ -367,6 +367,11 @@ class Model:
         return self.clock.launch_s + self.busiest * self.timed.cycles / self.clock.clock_hz
 
     @property
+    def saturation(self) -> float:
+        """The part of its limit that the unit nearest to it reaches: of the time, or of its peak in Nsight Compute."""
+        return max(*self.timed.busy, *self.timed.limits)
+
+    @property
     def busiest(self) -> float:
         """The part of the time that its busiest unit is busy."""
         return max(self.timed.busy)

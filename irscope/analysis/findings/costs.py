@@ -151,7 +151,7 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_MODEL or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
-        result.append(pricer.priced(unexplained(studied, time.prediction, time.floor_seconds)))
+        result.append(pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds)))
     return in_order(_with_consequences(result, loops))
 
 
@@ -230,7 +230,7 @@ class _Pricer:
         self._bases = model.execution.program.bases
         self._global = {index for index, one in model.accesses if one.kind in _GLOBAL}
         work = prediction.seconds - prediction.launch_seconds
-        self._least = prediction.launch_seconds + work * min(model.busiest / SATURATED, 1.0)
+        self._least = prediction.launch_seconds + work * min(model.saturation / SATURATED, 1.0)
         self._least_of_dram = prediction.launch_seconds + work * dict(prediction.busy).get("DRAM", 0.0)
 
     def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
