@@ -51,7 +51,7 @@ def judged(name: str, times: dict[str, dict[str, float]]) -> tuple[str, bool, bo
     one = next(each for each in PAIRS if each.name == name)
     sides = recorded(one, one.slow), recorded(one, one.fast)
     (findings, slow), (others, fast) = (every_finding(Studied(each)) for each in sides)
-    names = bool(findings) and findings[0].code in one.codes
+    names = bool(findings) and findings[0].code in one.codes and not findings[0].is_small
     above = [each for each in others if each.seconds is not None and each.share > _MOST_OF_TWIN]
     micro = [each.seconds * 1e6 if each is not None else float("nan") for each in (slow, fast)]
     real = [times.get(name, {}).get(f"{side}_us", float("nan")) for side in ("slow", "fast")]

@@ -171,5 +171,5 @@ def launch_split(split):
 
 pair("split-K by float atomics", "IRS605 IRS602", square(2048, HALF, torch.float32), launch_split(32),
      launch(PRECISION="tf32"))  # fmt: skip
-pair("64 CTAs of a product on 132 SMs", "IRS505 IRS507", square(2048), launch(256, 256, 64, num_warps=8),
+pair("64 CTAs of a product on 132 SMs", "IRS505 IRS507 IRS501", square(2048), launch(256, 256, 64, num_warps=8),
      launch(128, 128))  # fmt: skip

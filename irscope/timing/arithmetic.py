@@ -97,7 +97,7 @@ def _multiply(item: Instruction) -> Step:
     target = operands.pop(0)
     carry_out = operands.pop(0) if operands and is_predicate(operands[0]) else None
     carry = predicate(operands.pop()) if ".X" in opcode and is_predicate(operands[-1]) else None
-    if len(operands) < 3 or (carry_out and ".WIDE.U32" not in opcode):
+    if len(operands) < 3 or (carry_out and ".WIDE.U32" not in opcode and ".HI.U32" not in opcode):
         return unknown(item)
     left, right = operand(operands[0]), operand(operands[1])
     is_wide, is_high = ".WIDE" in opcode, ".HI" in opcode
@@ -220,10 +220,14 @@ def _logic(item: Instruction) -> Step:
     target = operands.pop(0)
     table = next((int(one, 16) for one in reversed(operands) if one.startswith("0x")), None)
     reads = [operand(one) for one in operands[:3]]
+    is_updated = target in [one.removesuffix(".reuse") for one in operands[:3]]
     if table is None or len(reads) < 3:
         return unknown(item)
 
     def run(state: State) -> None:
+        if is_updated:
+            # Predicates are packed, bit by bit, into a register that holds nothing before: LOP3 R0, R0, 0xfffffffd, …
+            state.registers.setdefault(target, ZERO)
         a, b, c = (read(state) for read in reads)
         result = _looked_up(table, a, b, c)
         put(state, target, result)

@@ -19,7 +19,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.timing.arithmetic import is_predicate, put, unknown, without_first
 from irscope.timing.scalars import TRUE, Array, Read, State, Step, Value, operand, predicate
 
-__all__ = ["FLOATS", "float_bits", "float_value", "rounding"]
+__all__ = ["FLOATS", "compared_with_limits", "float_bits", "float_value", "rounding"]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
@@ -115,6 +115,31 @@ def _compared(item: Instruction) -> Step:
         put(state, second, combine(~result, both))
 
     return run
+
+
+def compared_with_limits(item: Instruction) -> Step:
+    """FSETP with the largest or the least normal number, by which divisions and roots find operands that are neither.
+
+    Others are taken to be ordinary: `FSETP.GEU.AND P0, PT, |R2|, 1.175494350822287508e-38, PT` holds.
+    """
+    first, second, left, right, *rest = item.operands
+    try:
+        limit = abs(float(right))
+    except ValueError:
+        limit = 1.0
+    if rest != ["PT"] or "|" not in left or _LEAST_NORMAL < limit < _MOST_NORMAL:
+        return unknown(item)
+    name = next((one.removesuffix("U") for one in item.opcode.split(".") if one.removesuffix("U") in _COMPARE), "EQ")
+    result = np.full((1, 1), _COMPARE[name](1.0, float(right)))
+
+    def run(state: State) -> None:
+        put(state, first, result)
+        put(state, second, ~result)
+
+    return run
+
+
+_LEAST_NORMAL, _MOST_NORMAL = 1.2e-38, 8e37
 
 
 def _checked(item: Instruction) -> Step:

@@ -12,7 +12,7 @@ import numpy as np
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT
 from irscope.timing.arithmetic import ARITHMETIC, is_predicate, put, unknown
-from irscope.timing.floats import FLOATS, float_bits, float_value, rounding
+from irscope.timing.floats import FLOATS, compared_with_limits, float_bits, float_value, rounding
 from irscope.timing.scalars import (
     ARRAY_BITS,
     MASK,
@@ -29,6 +29,7 @@ from irscope.timing.scalars import (
     operand,
     predicate,
     signed32,
+    wide,
 )  # fmt: skip
 
 __all__ = ["compiled", "spilled_words"]
@@ -202,10 +203,51 @@ def _to_integer(value: Array, how: list[str]) -> Value:
 _UNARY: dict[str, Callable[[Array, list[str]], Value]] = {
     "IABS": lambda value, _: np.abs(signed32(value)) & MASK,
     "MUFU": _reciprocal,
-    "I2F": _to_float,
-    "I2FP": _to_float,
+    **dict.fromkeys(("I2F", "I2FP"), _to_float),
     "F2I": _to_integer,
 }
+
+
+def _from_integer(item: Instruction) -> Step:
+    """I2F, of one register or, `.U64`, of two: the estimate that a division in 64 bits begins with."""
+    if ".U64" not in item.opcode:
+        return _unary(item)
+    target, source = item.operands
+    read = wide(source)
+
+    def run(state: State) -> None:
+        value = read(state)
+        if value is not None:
+            exact = value.astype(np.uint64)
+            rounded = exact.astype(np.float32)
+            is_less = rounded.astype(np.float64).clip(0, _MOST_OF_64).astype(np.uint64) < exact
+            rounded = np.where(is_less & (".RP" in item.opcode), np.nextafter(rounded, np.float32(np.inf)), rounded)
+            value = float_bits(rounded)
+        put(state, target, value)
+
+    return run
+
+
+def _from_float(item: Instruction) -> Step:
+    """F2I, to one register or, `.U64`, to two."""
+    if ".U64" not in item.opcode:
+        return _unary(item)
+    target, read = item.operands[0], operand(item.operands[1])
+    rounded = rounding(item.opcode.split("."))
+
+    def run(state: State) -> None:
+        bits = read(state)
+        value = None
+        if bits is not None:
+            value = rounded(np.nan_to_num(float_value(bits))).clip(0, _MOST_OF_64).astype(np.uint64)
+        put(state, target, None if value is None else (value & np.uint64(MASK)).astype(np.int64))
+        put(state, next_register(target), None if value is None else (value >> np.uint64(32)).astype(np.int64))
+
+    return run
+
+
+_MOST_OF_64 = float((1 << 64) - (1 << 11))
+"""The largest float64 below 2**64."""
 
 
 def _from_lane(item: Instruction) -> Step:
@@ -433,6 +475,9 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("SGXT", "USGXT"), _extended),
     **dict.fromkeys(("PRMT", "UPRMT"), _permuted),
     **dict.fromkeys(_UNARY, _unary),
+    "FSETP": compared_with_limits,
+    "I2F": _from_integer,
+    "F2I": _from_float,
     **dict.fromkeys(("R2UR", "SHFL"), _from_lane),
     "ELECT": _elected,
     **dict.fromkeys(("VOTE", "VOTEU"), _voted),

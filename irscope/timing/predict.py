@@ -20,7 +20,7 @@ from irscope.timing.simulate import Simulated, Span, simulate
 from irscope.timing.steps import DRAM, L2, UNITS, Demand, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
-__all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
+__all__ = ["Model", "Prediction", "Share", "WhatIf", "coalesced", "predict_with", "predicted_from_work"]
 
 _MOST_STEPS = 24_000
 """Steps of warps that are simulated: with more, one CTA stands for several."""
@@ -298,7 +298,7 @@ def _what_ifs(execution: Execution, clock: Clock, seconds: float) -> tuple[WhatI
     ]
     changes: list[tuple[str, Execution]] = []
     if any(one.sectors > 1.05 * one.ideal_sectors and one.kind in ("load", "store", "copy") for one in accesses):
-        changes.append(("with perfect coalescing", _changed(execution, _coalesced)))
+        changes.append(("with perfect coalescing", _changed(execution, coalesced)))
     if any(one.wavefronts > 1.05 * one.ideal_wavefronts for one in accesses):
         changes.append(("without bank conflicts", _changed(execution, _without_conflicts)))
     if execution.ctas > clock.units * execution.resident and execution.resident * execution.warps * 2 <= 64:
@@ -320,7 +320,8 @@ def _changed(execution: Execution, change: Callable[[Access], Access]) -> Execut
     return replace(execution, groups=groups)
 
 
-def _coalesced(access: Access) -> Access:
+def coalesced(access: Access) -> Access:
+    """An access of as few sectors as its bytes fill, each of which L1 gives at once."""
     if access.kind not in ("load", "store", "copy") or access.sectors <= access.ideal_sectors:
         return access
     beyond = access.sectors * access.missed
@@ -364,6 +365,11 @@ class Model:
     def least_seconds(self) -> float:
         """What its busiest unit takes for all of its work, if nothing else is waited for."""
         return self.clock.launch_s + self.busiest * self.timed.cycles / self.clock.clock_hz
+
+    @property
+    def saturation(self) -> float:
+        """The part of its limit that the unit nearest to it reaches: of the time, or of its peak in Nsight Compute."""
+        return max(*self.timed.busy, *self.timed.limits)
 
     @property
     def busiest(self) -> float:

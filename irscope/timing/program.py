@@ -39,9 +39,11 @@ class Program:
                 touched = self.writes if base == "STL" else self.reads
                 touched[index] = touched[index] | {place for _, place in words}
         for index, item in enumerate(self.code):
-            if self.bases[index] == "BRA":
+            if self.bases[index] in ("BRA", "CALL"):
+                # CALL.REL.NOINC `($__internal_0_$__cuda_sm20_div_s64)
                 name = item.operands[-1].strip("`()") if item.operands else ""
                 self.targets[index] = labels.get(name, index + 1)
+        self.called = self._called()
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
         indices = self._floats_to_indices()
         self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
@@ -68,6 +70,12 @@ class Program:
         """Branch through a register → where it goes by the number that chose the register's value."""
         self.is_specialized = is_specialized
 
+    def _called(self) -> range:
+        """The instructions of subroutines, which lie behind the kernel's own."""
+        calls = [at for at, base in enumerate(self.bases) if base == "CALL"]
+        entries = [self.targets[at] for at in calls if self.targets[at] > at + 1]
+        return range(min(entries, default=len(self.code)), len(self.code))
+
     def _floats_to_indices(self) -> set[int]:
         """Instructions whose floats become integers that go into addresses, by the order of the code."""
         rounded = {index for index, base in enumerate(self.bases) if base == "F2I"}
@@ -78,16 +86,21 @@ class Program:
         size = -1
         while size != len(found):
             size = len(found)
-            for index in range(len(self.code) - 1, -1, -1):
+            for index in reversed(self._order()):
                 if self.bases[index] in FLOATS and not needed.isdisjoint(self.writes[index]):
                     found.add(index)
                     needed |= self.reads[index]
         return found
 
+    def _order(self) -> list[int]:
+        """The code with its subroutines first: what they give is used by the kernel."""
+        return [*self.called, *range(self.called.start)]
+
     def _reaches_addresses(self, sources: set[int]) -> bool:
         """Whether what instructions give goes into an address of global memory, by the order of the code."""
         data: set[str] = set()
-        for index, item in enumerate(self.code):
+        for index in self._order():
+            item = self.code[index]
             if index in self.loads or self.bases[index] in _TO_GLOBAL:
                 addresses = [address_of(one) for one in item.operands if "[" in one]
                 if any(one is not None and not data.isdisjoint(one.names) for one in addresses):

@@ -139,7 +139,7 @@ def inner_of(path: tuple[int, ...], program: Program) -> list[bool]:
     inner = [place < 0 for place in path]
     seen: dict[int, int] = {}
     for place, index in enumerate(path):
-        if index < 0:
+        if index < 0 or index in program.called:
             continue
         if index in seen:
             for between in range(seen[index], place + 1):

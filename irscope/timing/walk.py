@@ -111,6 +111,8 @@ class _Group:
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
+        self.returns: list[tuple[int, list[tuple[int, Array]]]] = []
+        """Of each call: where it returns to, and the lanes that are on there."""
         self.iterated: dict[int, int] = {}
         """Head of a loop that data end → iterations so far."""
         self.bounds: dict[int, int] = {}
@@ -167,8 +169,17 @@ class _Group:
         conditions = [one for one in (item.predicate, *(item.operands[:-1] if base == "BRA" else ())) if one]
         conditions = [one for one in conditions if one.lstrip("@!").startswith(("P", "UP"))]
         target = program.targets.get(at, at + 1)
+        if base == "CALL" and target > at + 1:
+            self.returns.append((at + 1, self.active))
+            self.active = [(len(program.code), self.active[-1][1])] if self.active else []
+            return target
         if base == "CALL":
+            self.state.assumed.notes.add(f"the call {item.text} is not followed")
             return at + 1
+        if base == "RET" and self.returns:
+            back, self.active = self.returns.pop()
+            self.visits = {head: visits for head, visits in self.visits.items() if head not in program.called}
+            return back
         if base in ("BRX", "BRXU", "JMP", "RET"):
             if table := program.tables.get(at):
                 return self._by_table(at, table)
@@ -234,6 +245,12 @@ class _Group:
         if target > at and base == "BRA" and not program.indexed_locals.isdisjoint(range(at + 1, target)):
             # Local arrays are those of the exact reduction of large arguments of sin and cos.
             assumed.notes.add(f"arguments of trigonometric functions at {place} are assumed small")
+            return target
+        skipped = [program.code[one] for one in program.control if at < one < target]
+        is_slow_path = any("$__internal" in one.text for one in skipped) and not any(one.predicate for one in skipped)
+        if base == "BRA" and is_slow_path:
+            # CALL.REL.NOINC `($__internal_0_$__cuda_sm20_div_rn_f64_full), for numbers that are not ordinary.
+            assumed.notes.add(f"operands of divisions and roots at {place} are assumed to need no subroutine")
             return target
         if base == "EXIT" or target > at:
             # What the program goes on with is the greater part, as a rule.
@@ -326,8 +343,12 @@ class _Group:
             head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
             for head, visits in self.visits.items()
         }
-        group.active = [(until, self._chosen(lanes, chosen)) for until, lanes in self.active]
+        group.active = self._lanes(self.active, chosen)
+        group.returns = [(back, self._lanes(active, chosen)) for back, active in self.returns]
         return group
+
+    def _lanes(self, active: list[tuple[int, Array]], chosen: Array) -> list[tuple[int, Array]]:
+        return [(until, self._chosen(lanes, chosen)) for until, lanes in active]
 
     def _split(self, goes: Array, taken: Array, at: int, end: bool) -> list[_Group]:
         goes = np.broadcast_to(goes, (self.state.rows,))
@@ -469,7 +490,7 @@ class _Group:
                 index = path[place]
                 if inner[place]:
                     for name in program.writes[index]:
-                        sub.registers.pop(name, None)
+                        sub.registers[name] = None
                     continue
                 if place not in branches:
                     program.steps[index](sub)

@@ -1,10 +1,13 @@
-"""Loops that a walk has to follow: one within two others, and one whose loads decide where the next ones are."""
+"""Loops that a walk has to follow: one within two others, one whose loads decide where the next ones are, one that
+calls subroutines.
+"""
 
 import torch
 import triton
 import triton.language as tl
 
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
+WIDE = (1 << 33) + 7
 
 
 @triton.jit
@@ -26,8 +29,19 @@ def chase(x, y, steps, BLOCK: tl.constexpr):
     tl.store(y + at, where)
 
 
+@triton.jit
+def quotients(x, y, divisor, steps, BLOCK: tl.constexpr):
+    total = tl.zeros([BLOCK], tl.float32)
+    for step in tl.range(steps):
+        at = (step * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
+        total += tl.load(x + (at * divisor + step) // divisor)
+    tl.store(y + tl.arange(0, BLOCK), total)
+
+
 x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
 nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
 x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
 for warps in (1, 2, 8):
     chase[(1024,)](x, y, STEPS, BLOCK=512, num_warps=warps)
+x, y = (torch.empty(STEPS * 256, device="cuda") for _ in range(2))
+quotients[(1,)](x, y, WIDE, STEPS, BLOCK=256, num_warps=4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -18,11 +20,11 @@ def _bits(number: np.ndarray) -> np.ndarray:
     return np.asarray(number, np.float32).view(np.uint32).astype(np.int64)
 
 
-def _run(text: str) -> State:
+def _run(text: str, more: Mapping[str, np.ndarray] | None = None, *, is_index: bool = True) -> State:
     (item,) = parse_sass(f"{_HEAD}        /*0000*/                   {text} ;\n")[0].instructions
-    registers = {"R1": _bits(_LEFT), "R2": _bits(_RIGHT), "P1": _LEFT > 1}
+    registers = {"R1": _bits(_LEFT), "R2": _bits(_RIGHT), "P1": _LEFT > 1, **(more or {})}
     state = State(1, 4, registers, {}, {})
-    compiled(item, is_index=True)(state)
+    compiled(item, is_index=is_index)(state)
     return state
 
 
@@ -69,3 +71,41 @@ def test_comparisons_give_both_predicates() -> None:
     assert second is not None
     assert first.tolist() == ((_LEFT > _RIGHT) & (_LEFT > 1)).tolist()
     assert second.tolist() == (~(_LEFT > _RIGHT) & (_LEFT > 1)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("compare", "limit", "holds"),
+    [
+        ("GEU", "1.175494350822287508e-38", True),
+        ("GT", "8.50705917302346158658e+37", False),
+        ("NEU", "+INF", True),
+        ("GT", "2", None),
+    ],
+)
+def test_data_are_taken_to_be_ordinary_numbers(compare: str, limit: str, holds: bool | None) -> None:
+    state = _run(f"FSETP.{compare}.AND P0, PT, |R9|, {limit}, PT", is_index=False)
+    value = state.registers["P0"]
+    assert holds is None if value is None else value.tolist() == [[holds]]
+
+
+def test_64_bits_become_a_float_that_is_no_less_and_come_back() -> None:
+    numbers = [(1 << 33) + 7, 3, (1 << 64) - 1, (1 << 53) + 1]
+    words = {f"R{4 + part}": np.array([[one >> 32 * part & 0xFFFFFFFF for one in numbers]]) for part in (0, 1)}
+    value = _run("I2F.U64.RP R0, R4", words).registers["R0"]
+    assert value is not None
+    floats = value.astype(np.uint32).view(np.float32)[0].tolist()
+    assert all(found >= number > found * (1 - 2**-23) for found, number in zip(floats, numbers, strict=True))
+    after = _run("F2I.U64.TRUNC R6, R0", {"R0": value}).registers
+    low, high = after["R6"], after["R7"]
+    assert low is not None
+    assert high is not None
+    back = [int(one) + (int(other) << 32) for one, other in zip(low[0], high[0], strict=True)]
+    assert back[:2] == [int(one) for one in floats[:2]]
+    assert back[3] == int(floats[3])
+
+
+def test_predicates_are_packed_into_a_register_that_held_nothing() -> None:
+    state = _run("LOP3.LUT R0, R0, 0xfffffffd, RZ, 0xc0, !PT", is_index=False)
+    value = state.registers["R0"]
+    assert value is not None
+    assert not value.any()

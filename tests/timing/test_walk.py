@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SCRIPT = Path(__file__).with_name("specialized.py")
 SIZE, TILE, STEP = 512, 128, 64
 """As the script has them."""
-COLUMNS, ROWS, SETS = 64, 32, 9
+COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 """As `loops.py` has them."""
 
 
@@ -133,3 +133,16 @@ def test_fewer_warps_find_no_more_of_random_data_in_the_caches() -> None:
     times = [time(one).seconds for one in recorded_loops() if one.name == "chase"]
     assert len(times) == 3
     assert max(times) < 1.2 * min(times)
+
+
+def test_subroutines_are_walked_and_give_their_results() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "quotients")
+    execution = execute(capture, clock_of(capture.target, None))
+    assert not execution.assumed
+    ((rows, counts),) = _executed(capture)
+    # Two elements per thread in each iteration, each divided in 64 bits by a call.
+    assert len(rows) == 4
+    assert counts["CALL"] == counts["RET"] == 2 * STEPS
+    loads = [entry.payload for group in execution.groups for entry in group.trace if isinstance(entry, Observed)]
+    # The quotients are the places in order: the lanes of a warp load every other one of 64 floats.
+    assert {one.sectors for one in loads if one is not None and one.kind == "load"} == {8}

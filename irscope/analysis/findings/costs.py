@@ -6,6 +6,7 @@ are given the time of the two: the fix of the first is that of the second.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -150,7 +151,7 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_MODEL or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
-        result.append(pricer.priced(unexplained(studied, time.prediction, time.floor_seconds)))
+        result.append(pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds)))
     return in_order(_with_consequences(result, loops))
 
 
@@ -229,7 +230,7 @@ class _Pricer:
         self._bases = model.execution.program.bases
         self._global = {index for index, one in model.accesses if one.kind in _GLOBAL}
         work = prediction.seconds - prediction.launch_seconds
-        self._least = prediction.launch_seconds + work * min(model.busiest / SATURATED, 1.0)
+        self._least = prediction.launch_seconds + work * min(model.saturation / SATURATED, 1.0)
         self._least_of_dram = prediction.launch_seconds + work * dict(prediction.busy).get("DRAM", 0.0)
 
     def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
@@ -277,7 +278,7 @@ class _Pricer:
         if not here:
             return None
         if code == "IRS103":
-            return self._changed(here, _coalesced)
+            return self._coalesced(here)
         if code in ("IRS201", "IRS202", "IRS203"):
             return self._at_least(self._changed(here, lambda one: replace(one, missed=0.0)))
         if code == "IRS402":
@@ -326,7 +327,7 @@ class _Pricer:
             launch = self._prediction.launch_seconds
             return max(launch + (self._whole - launch) / finding.factor, self._least_of_dram)
         if code in ("IRS602", "IRS605"):
-            return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
+            return self._without_atomics(here)
         if code == "IRS205":
             if not any(self._bases[at] == "BAR" for at in here):
                 # Each warp combines what it has itself.
@@ -344,6 +345,24 @@ class _Pricer:
 
         return self._model.seconds(access=access)
 
+    def _coalesced(self, here: Collection[int]) -> float:
+        """As few sectors as the bytes fill; what L1 kept of another access's sectors, each access misses itself."""
+        from irscope.timing.predict import coalesced
+
+        missed: defaultdict[tuple[int, str], float] = defaultdict(float)
+        fewest: defaultdict[tuple[int, str], float] = defaultdict(float)
+        for index, one in self._model.accesses:
+            if index in here and coalesced(one) is not one:
+                missed[one.array, one.kind] += one.sectors * one.missed
+                fewest[one.array, one.kind] += one.ideal_sectors
+
+        def change(one: Access) -> Access:
+            key = one.array, one.kind
+            after = coalesced(one)
+            return one if after is one else replace(after, missed=min(1.0, missed[key] / max(fewest[key], 1e-9)))
+
+        return self._changed(here, change)
+
     def _without_repeats(self, finding: Finding, here: Collection[int]) -> float:
         """So many times fewer sectors of its loads; where its lanes repeat each other, fewer loads of as many."""
         factor = finding.factor
@@ -356,6 +375,15 @@ class _Pricer:
 
         return self._model.seconds(
             access=access, keeps=lambda index: 1 / factor if is_within and index in loads else 1.0
+        )
+
+    def _without_atomics(self, here: Collection[int]) -> float:
+        """A store in place of each atomic, of each address once, however many CTAs add to it at the same time."""
+        distinct = self._model.execution.distinct
+        left = {index: distinct.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
+        return self._model.seconds(
+            access=lambda index, one: replace(one, kind="store") if index in left and index in here else one,
+            keeps=lambda index: left.get(index, 1.0) if index in here else 1.0,
         )
 
     def _in_float32(self, finding: Finding) -> float:
@@ -450,13 +478,6 @@ class _Pricer:
 def _vector(one: Access, factor: float) -> Access:
     sectors = max(one.ideal_sectors * factor, 1.0)
     missed = min(1.0, one.sectors * one.missed * factor / sectors)
-    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
-
-
-def _coalesced(one: Access) -> Access:
-    if one.kind not in _GLOBAL or one.sectors <= one.ideal_sectors:
-        return one
-    sectors = one.ideal_sectors
-    return replace(
-        one, sectors=sectors, lines=max(sectors / 4, 1.0), missed=min(1.0, one.sectors * one.missed / sectors)
-    )
+    fronts = 0.0 if one.kind == "load" else one.wavefronts
+    lines = max(sectors / 4, 1.0)
+    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=lines, missed=missed, wavefronts=fronts)

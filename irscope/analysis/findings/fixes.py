@@ -118,7 +118,7 @@ def _with_search(
     proofs = [(one.changes, one.proof.seconds) for each in findings for one in each.suggestions if one.proof]
     found = tries.search(predicted, whole, reconfigured, {one: seconds for one, seconds in proofs if seconds})
     fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.is_better]
-    to_beat = min([(1 - LEAST_SHARE) * whole, *((1 - LEAST_GAIN) * one for one in fixes if one)])
+    to_beat = min([(1 - _LEAST_OF_CONFIGURATION) * whole, *((1 - LEAST_GAIN) * one for one in fixes if one)])
     is_fix = bool(found.changes) and found.seconds < to_beat
     proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
     text = ", ".join(map(str, found.changes)) if is_fix else "another configuration"
@@ -178,6 +178,11 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 """Changes after which the launch computes what it did on the data as they are."""
 
 
+_LEAST_OF_CONFIGURATION = 0.1
+"""The part of the time that other options or tiles have to gain by prediction: of those that were to gain less, a third
+was slower when measured (docs/timing.md)."""
+
+
 def _faster(
     finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
 ) -> Finding:
@@ -192,8 +197,10 @@ def _faster(
         if seconds is None:
             failure = "its time cannot be compared with that of the launch as it is"
             return replace(one, proof=replace(proof, is_better=False, failure=failure)) if decides else one
-        is_faster = not decides or seconds < (1 - LEAST_SHARE) * whole
-        return replace(one, proof=replace(proof, seconds=seconds, is_better=is_faster))
+        least = _LEAST_OF_CONFIGURATION if any(part.kind == "option" for part in one.changes) else LEAST_SHARE
+        is_faster = not decides or seconds < (1 - least) * whole
+        effects = proof.effects if is_faster else (f"predicted {seconds / whole:.2f} times the time", *proof.effects)
+        return replace(one, proof=replace(proof, seconds=seconds, is_better=is_faster, effects=effects))
 
     return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
 

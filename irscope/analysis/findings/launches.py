@@ -249,7 +249,7 @@ def _atomics(studied: Studied, model: Model, prediction: Prediction) -> Iterator
         )
 
 
-def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float | None) -> Finding:
+def unexplained(studied: Studied, model: Model, prediction: Prediction, floor_seconds: float | None) -> Finding:
     """The bound of a launch that takes longer than the minimum, where no other finding has the reason."""
     waits = [(why, part) for why, part in prediction.waits if why != "execution"]
     why, part = waits[0] if waits else (prediction.bound, 0.0)
@@ -269,10 +269,12 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
         [Suggestion(fix)] if fix else [],
         place=places,
     )
-    return _with_seconds(finding, _lost(studied, prediction, bound, part, floor_seconds or 0.0))
+    return _with_seconds(finding, _lost(studied, model, prediction, bound, part, floor_seconds or 0.0))
 
 
-def _lost(studied: Studied, prediction: Prediction, bound: str, part: float, floor_seconds: float) -> float:
+def _lost(
+    studied: Studied, model: Model, prediction: Prediction, bound: str, part: float, floor_seconds: float
+) -> float:
     """The time above that of a launch at its bound, whose busiest unit works for `SATURATED` of the time."""
     work = prediction.seconds - prediction.launch_seconds
     busy = [share for name, share in prediction.busy if name not in _OVERHEAD]
@@ -282,7 +284,7 @@ def _lost(studied: Studied, prediction: Prediction, bound: str, part: float, flo
     if bound in _OVERHEAD:
         return work * (1 - max(busy, default=0.0))
     if bound in dict(prediction.busy):
-        return work * max(1 - max(busy, default=0.0) / SATURATED, 0.0)
+        return work * max(1 - model.saturation / SATURATED, 0.0)
     return max(min(part * prediction.seconds, prediction.seconds - floor_seconds), 0.0)
 
 

@@ -61,21 +61,30 @@ def render_explanation(
 
 def _summary(capture: Capture, time: Timed) -> list[str]:
     prediction, launch = time.prediction, capture.launch
-    which = " of the first of several configurations" if launch.autotuning is not None else ""
+    tuning = launch.autotuning if launch.autotuning is not None and launch.autotuning.count > 1 else None
+    which, others = "", list[str]()
+    if tuning is not None:
+        which = f", configuration {tuning.number_text}{_OF_WINNER[tuning.winner]}"
+        others = [_OF_OTHERS.format(tuning.count)] if tuning.winner is None else []
     if prediction is None:
-        return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}"]
+        return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}", *others]
     low, high = (duration_text(one) for one in prediction.interval)
     about = "about " if time.least_seconds != time.floor_seconds else ""
     least = time.least_seconds
     floor = f"   minimum {about}{least_text(least, prediction.launch_seconds)}" if least else ""
     rows = [
         f"{capture.name}  {capture.target}, {prediction.part}{which}   predicted {duration_text(prediction.seconds)} "
-        f"({low} to {high}){floor}   limited by {prediction.bound}"
+        f"({low} to {high}){floor}   limited by {prediction.bound}",
+        *others,
     ]
     if time.model is None:
         rows += [f"    {one}" for one in prediction.notes[:1]]
     shares = [f"{basename(one.file)}:{one.line} {one.share:.0%}" for one in prediction.lines if one.line][:3]
     return [*rows, f"    most of the time: {', '.join(shares)}"] if shares else rows
+
+
+_OF_WINNER = {True: ", the fastest", False: ", not the fastest", None: ""}
+_OF_OTHERS = "    findings of this configuration, which was not timed: `irscope tune` predicts all {}"
 
 
 def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: str) -> Iterator[str]:

@@ -99,10 +99,10 @@ CASES = (
            _launched(_variant(name, f"{_WORDS}, i32", LAST=TAKES_LAST, TILE=64), 15, size=1001), "cannot derive",
            helps=f"order {'[1, 0] → [0, 1]' if TAKES_LAST else '[0, 1] → [1, 0]'}", also=("size",))
       for name in ("wrapped", "wrapped_out")),
-    Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
-    Case("IRS103", _variant("every", _ROW, STEP=16, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
+    Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "stride"),
+    Case("IRS103", _variant("every", _ROW, STEP=16, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "stride"),
     Case("IRS103", _variant("every_out", _ROW, STEP=4, BLOCK=1024), _variant("every_out", _ROW, STEP=1, BLOCK=1024),
-         "apart"),
+         "stride"),
     Case("IRS201", _variant("product", f"{_DOT}, i32:16, i32", TILE=64),
          _variant("product", f"{_DOT}, i32:16, i32:16", TILE=64), "tight", _CUDA, helps="tight divisible by 16"),
     Case("IRS101", _variant("product", f"{_DOT}, i32:16, i32", TILE=64),

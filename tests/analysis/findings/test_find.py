@@ -123,7 +123,7 @@ def test_the_table_counts_by_kind_and_names_what_is_not_right() -> None:
 
 
 def test_loads_that_llvm_joins_waste_nothing(run: Run) -> None:
-    case = EVERY["IRS103-pairs-4 bytes apart"]
+    case = EVERY["IRS103-pairs-is 4 bytes"]
     capture = of_code(case.planted, "hip:gfx942", "IRS103", run=run)
     assert capture.texts["ttgir"].count("tt.load") == 2
     assert capture.texts["amdgcn"].count("global_load_") == 1

@@ -26,6 +26,7 @@ TEXT = """module {
 }
 """
 WARPS = (FixChange("option", "num_warps", 8),)
+SIZE = FixChange("divisible", "n", 16)
 
 
 def capture(text: str = TEXT, spilled: int = 64) -> Capture:
@@ -76,6 +77,22 @@ def test_a_small_finding_costs_no_more_than_its_fix_gains(share: float, gain: fl
     priced = replace(finding("IRS501", *WARPS), seconds=share, share=share)
     ((answer,), _) = tried(Studied(capture()), [priced], compiled, Budget(), None, lambda _: 1.0 - gain, 1.0)
     assert answer.share == pytest.approx(left)
+
+
+@pytest.mark.parametrize(
+    ("change", "gain", "is_fix"),
+    [(WARPS[0], 0.2, True), (WARPS[0], 0.07, False), (SIZE, 0.07, True), (SIZE, 0.01, False)],
+)
+def test_other_options_have_to_gain_more_than_the_model_may_err(change: FixChange, gain: float, is_fix: bool) -> None:
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, capture(TEXT, 0)) for index, _ in enumerate(trials))
+
+    found = [finding("IRS501", change)]
+    ((answer,), _) = tried(Studied(capture()), found, compiled, Budget(), None, lambda _: 1.0 - gain, 1.0)
+    (one,) = answer.suggestions
+    assert one.proof is not None
+    assert one.proof.is_better == is_fix
+    assert (f"predicted {1 - gain:.2f} times the time" in one.proof.effects) != is_fix
 
 
 def test_what_has_no_time_to_compare_is_no_fix() -> None:

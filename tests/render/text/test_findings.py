@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from irscope.analysis.findings.costs import Timed
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.ir.locations.model import Frame
-from irscope.render.text.findings import findings_json, render_findings
+from irscope.model.capture import Capture, Kernel, Launch
+from irscope.model.launch_record import Autotuning
+from irscope.render.text.findings import findings_json, render_explanation, render_findings
+from irscope.target import Target
 
 CHAIN = (Frame("/k/a.py", 3, 5), Frame("/k/a.py", 9, 1))
 CAUSES = (Cause("16 bits", "assembly", "ptx"), Cause("n is 7", "launch", "the arguments"))
@@ -60,3 +66,21 @@ def test_equal_findings_are_shown_once_with_all_their_lines() -> None:
     assert text.count("IRS101") == 2
     assert "  4 times, also: a.py:3 ← a.py:9, a.py:5 (2 times)" in text.splitlines()
     assert len(findings_json([named, same])) == 2
+
+
+@pytest.mark.parametrize(
+    ("tuning", "head", "rows"),
+    [
+        (None, "k  cuda:90   not", 2),
+        (Autotuning(0, 1, "BLOCK: 64"), "k  cuda:90   not", 2),
+        (Autotuning(3, 8, "BLOCK: 64"), "k  cuda:90, configuration 3 of 8   not", 3),
+        (Autotuning(3, 8, "BLOCK: 64", winner=True), "k  cuda:90, configuration 3 of 8, the fastest   not", 2),
+    ],
+)
+def test_a_configuration_of_several_is_named(tuning: Autotuning | None, head: str, rows: int) -> None:
+    capture = Capture(launch=Launch(Kernel("k"), autotuning=tuning), target=Target.parse("cuda:90"), artifacts=())
+    time = Timed(None, None, why_not="it was not launched")
+    lines = render_explanation([], capture, time, width=100, color=False).splitlines()
+    assert lines[0].startswith(head)
+    assert len(lines) == rows
+    assert sum("`irscope tune` predicts all 8" in line for line in lines) == rows - 2

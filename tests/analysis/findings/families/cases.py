@@ -122,15 +122,15 @@ _STORES = (
          _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
 )  # fmt: skip
 _SECTORS = (
-    Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "4 bytes apart", _CUDA),
+    Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "is 4 bytes", _CUDA),
     Case("IRS103", _row("channel", _PAIR, CHANNELS=3, BLOCK=1024), _row("channel", _PAIR, CHANNELS=1, BLOCK=1024),
-         "6 bytes apart", _ALL),
+         "is 6 bytes", _ALL),
     Case("IRS103", _row("column_out", f"{_F}, {_F}", PITCH=512, BLOCK=1024),
-         _row("column_out", f"{_F}, {_F}", PITCH=1, BLOCK=1024), "2048 bytes apart", _ALL),
+         _row("column_out", f"{_F}, {_F}", PITCH=1, BLOCK=1024), "is 2048 bytes", _ALL),
     Case("IRS103", _row("moments", f"{_F}, {_F}", PITCH=8, STEPS=4, BLOCK=256),
-         _row("moments", f"{_F}, {_F}", PITCH=1, STEPS=4, BLOCK=256), "32 bytes apart", _ALL),
+         _row("moments", f"{_F}, {_F}", PITCH=1, STEPS=4, BLOCK=256), "is 32 bytes", _ALL),
     Case("IRS103", _layout("down_the_columns", f"{_F}, {_F}", DOWN=True, TILE=64),
-         _layout("down_the_columns", f"{_F}, {_F}", DOWN=False, TILE=64), "256 bytes apart", _CUDA),
+         _layout("down_the_columns", f"{_F}, {_F}", DOWN=False, TILE=64), "is 256 bytes", _CUDA),
     Case("IRS103", _spread("i32", 2), _spread("1", 1), "step is 2" if TAKES_LAST else "cannot derive", _ALL,
          also=("step",)),
 )  # fmt: skip

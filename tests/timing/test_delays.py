@@ -1,4 +1,4 @@
-"""How long loads wait for DRAM, against microbenchmarks on an H100 and an H200."""
+"""How long loads wait for L2 and DRAM, against microbenchmarks on an H100 and an H200."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from irscope.device.clocks import CLOCKS
-from irscope.timing.simulate import dram_delay, l2_delay
+from irscope.timing.delays import dram_delay, l2_delay
 
 _DATA = Path(__file__).parents[2] / "benchmarks" / "microbench" / "data"
 
