@@ -54,7 +54,7 @@ def tuned(index: int, config: str, *, count: int, kept: int | None = None) -> Ca
             captures(2, kept=3),
             "0",
             [
-                "its own pruning (prune_configs_by) leaves 3 of 4 configurations, and --config 0 is none of them; "
+                "its own pruning (prune_configs_by) leaves 3 of 4 configurations, and --config 0 is not one of them; "
                 "configuration 2 (BLOCK: 64, num_warps: 4) was compiled in its place."
             ],
         ),
@@ -62,7 +62,7 @@ def tuned(index: int, config: str, *, count: int, kept: int | None = None) -> Ca
             captures(0),
             "BLOCK=6",
             [
-                "--config BLOCK=6 is none of its 4 configurations; configuration 0 (BLOCK: 16, num_warps: 4) was "
+                "--config BLOCK=6 is not one of its 4 configurations; configuration 0 (BLOCK: 16, num_warps: 4) was "
                 "compiled in its place."
             ],
         ),
@@ -83,7 +83,7 @@ def test_what_is_said(found: list[Capture], asked: str, note: list[str]) -> None
             marks=pytest.mark.exhaustive,
         ),
         # The first that is left needs more shared memory than the part has.
-        ("0", [f"{PRUNED}, and --config 0 is none of them; configuration 2 (BLOCK: 32, num_warps: 2"]),
+        ("0", [f"{PRUNED}, and --config 0 is not one of them; configuration 2 (BLOCK: 32, num_warps: 2"]),
     ],
 )
 def test_a_script_that_prunes(

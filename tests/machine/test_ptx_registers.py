@@ -60,5 +60,5 @@ def test_what_a_way_computes_is_not_known() -> None:
 
 
 def test_a_way_that_writes_to_shared_memory_is_not_passed() -> None:
-    with pytest.raises(NotComputed, match="whether line"):
+    with pytest.raises(NotComputed, match="predicate that is not computed"):
         _written("st.shared.b32 [%r6], %r5;", 6)

@@ -145,6 +145,6 @@ def test_conversions(suffixes: list[str], value: float, expected: int | None) ->
     assert (None if found is None else int(found[0])) == expected
 
 
-@pytest.mark.parametrize("suffixes", [["rz", "f32"], ["rn", "relu", "f16x2"], ["xorsign", "abs", "f32"]])
+@pytest.mark.parametrize("suffixes", [["rm", "f32"], ["rn", "relu", "f16x2"], ["nan", "xorsign", "abs", "f32"]])
 def test_modifiers_that_are_not_known_are_not_computed(suffixes: list[str]) -> None:
     assert float_computed("min" if "abs" in suffixes else "add", suffixes, [np.array([0]), np.array([0])]) is None
