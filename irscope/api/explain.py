@@ -19,7 +19,7 @@ from irscope.model.evidence import CompilerLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import (
     Run,
-    surrounded,
+    reporting,
     tell,
     tell_origin,
     with_layouts,
@@ -202,7 +202,7 @@ def _reconfigured(
     launch = replace(capture.launch, constants=tuple(values.items()), grid=grid)
     place = EditPlace(replace(capture, launch=launch))
     try:
-        with own_folder() as folder, surrounded(lambda _: None):
+        with own_folder() as folder, reporting(lambda _: None):
             path = folder / "kernel.py"
             path.write_text(place.text(), "utf-8", "surrogateescape")
             return place.compiled(

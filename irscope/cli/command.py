@@ -53,9 +53,9 @@ class Command(click.Command):
         from irscope.cli.captures import run_request
         from irscope.cli.keeping import noted_incomplete
         from irscope.cli.streams import say
-        from irscope.record.variants.completing import surrounded
+        from irscope.record.variants.completing import reporting
 
-        with noted_incomplete() as incomplete, surrounded(say, run_request):
+        with noted_incomplete() as incomplete, reporting(say, run_request):
             code = self._invoked(ctx)
         return code or int(bool(incomplete))
 

@@ -13,7 +13,7 @@ from irscope.cli.keeping import kept_captures
 from irscope.cli.streams import say
 from irscope.interruption import Interrupted
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 from irscope.store.recent import CaptureStore
 from irscope.target import Target
 from tests.cli.product import Run
@@ -30,7 +30,7 @@ def test_last_is_the_whole_last_recording_that_was_complete(irscope: Run) -> Non
             keep(each)
     whole = [each.id for each in (*others, other)]
     assert [found.id for found in stored_captures("last")] == whole
-    with surrounded(say):
+    with reporting(say):
         assert [found.id for found in captures_of(None, RecordingOptions())] == whole
     with suppress(Interrupted), kept_captures() as keep:
         keep(replace(one, target=Target.parse("cuda:120")))

@@ -12,7 +12,7 @@ from irscope.cli.captures import compiled_again
 from irscope.cli.streams import say
 from irscope.model.capture import Capture, SourceFile
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT, Run
@@ -64,7 +64,7 @@ def test_what_is_made_of_a_capture_is_as_trusted_as_it(product: Capture, irscope
         irscope("edit", product.id, "--at", "source", "--text")[1].replace("float32", "float16")
     )
     for one, trusted in ((product, True), (foreign, False)):
-        with surrounded(say):
+        with reporting(say):
             made = compiled_again(one, asked)
         assert load(CaptureStore().path_of(made)).environment.is_trusted is trusted
         path = save(one, tmp_path / f"{trusted}.irscope")

@@ -18,7 +18,7 @@ from irscope.__main__ import run as run_irscope
 from irscope.cli.keeping import Keeping, kept_captures
 from irscope.model.capture import Failure
 from irscope.record.process import own_folder
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 from irscope.store import recent
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
@@ -154,7 +154,7 @@ def test_a_store_that_cannot_be_written_is_told_of_once(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path / "file"))
-    with surrounded(lambda text: print(text, file=sys.stderr)), kept_captures() as keep:
+    with reporting(lambda text: print(text, file=sys.stderr)), kept_captures() as keep:
         keep(capture())
         keep(capture("other"))
     told = capsys.readouterr().err

@@ -15,7 +15,7 @@ from irscope.device.clocks import clock_of
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 from irscope.render.text.findings import render_explanation
 from irscope.timing.execution import execute
 from irscope.timing.walk import NotFollowed, Observed, Skip
@@ -77,7 +77,7 @@ def test_why_predicts_from_the_work_what_cannot_be_followed(monkeypatch: pytest.
     monkeypatch.setattr("irscope.timing.walk._MOST_STEPS", 1)
     monkeypatch.setattr("irscope.timing.walk._MOST_OF_LONG_LOOPS", 1)
     capture = recorded("cuda:90")
-    with surrounded(lambda _: None):
+    with reporting(lambda _: None):
         answer = Explainer().explain(capture)
     assert answer.time.prediction is not None
     assert answer.time.prediction.method == "analytic"

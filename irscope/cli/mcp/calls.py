@@ -21,7 +21,7 @@ from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 
 _one_at_a_time = threading.RLock()
 """What commands say goes to the one standard error of the process."""
@@ -33,7 +33,7 @@ def quiet() -> Generator[list[str]]:
     said: list[str] = []
     with (
         _one_at_a_time,
-        surrounded(say, run_request),
+        reporting(say, run_request),
         redirect_stdout(io.StringIO()),
         redirect_stderr(io.StringIO()) as stderr,
     ):

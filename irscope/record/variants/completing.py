@@ -1,7 +1,7 @@
 """Adds to a capture what it lacks: SASS, layouts, operations of instructions, the compiler's log, the IR of every pass.
 
-What is found out of a capture of the store is stored with it. A note on that is a warning, and recordings run unseen;
-`surrounded` lets a command line print the one, and show the other.
+The results are stored with a capture of the store. By default notes are Python warnings and recordings show no
+progress; `reporting` gives both to a command line.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ def _warned(text: str) -> None:
 
 
 def _recorded_unseen(request: RecordRequest) -> Recording:
-    """What a recording process of its own gives."""
+    """The result of a recording process, without progress."""
     from irscope.record.process.session import record_request
 
     return record_request(request)
 
 
-_surroundings: ContextVar[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = ContextVar(
-    "_surroundings", default=(_warned, _recorded_unseen)
+_reporting: ContextVar[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = ContextVar(
+    "_reporting", default=(_warned, _recorded_unseen)
 )
-"""What takes notes, and what runs recordings."""
+"""(takes notes, runs recordings)."""
 
 
 @contextmanager
-def surrounded(
+def reporting(
     tell: Callable[[str], None], record: Callable[[RecordRequest], Recording] = _recorded_unseen
 ) -> Iterator[None]:
-    """Give each note of the block to `tell`, and let `record` run its recordings."""
-    token = _surroundings.set((tell, record))
+    """Pass each note of the block to `tell`, and each of its recordings to `record`."""
+    token = _reporting.set((tell, record))
     try:
         yield
     finally:
-        _surroundings.reset(token)
+        _reporting.reset(token)
 
 
 def tell(text: str) -> None:
     """Give a note to the user."""
-    _surroundings.get()[0](text)
+    _reporting.get()[0](text)
 
 
 def recorded(request: RecordRequest) -> Recording:
-    """What a recording process of its own gives, which is shown as the surroundings do."""
-    return _surroundings.get()[1](request)
+    """The result of a recording process, run by the `record` of `reporting`."""
+    return _reporting.get()[1](request)
 
 
 def compiled(request: RecordRequest) -> Capture:

@@ -15,7 +15,7 @@ from irscope.analysis.findings.tries import Budget
 from irscope.api.explain import Explainer
 from irscope.model.capture import Capture
 from irscope.record.variants.compiles import Compiles
-from irscope.record.variants.completing import surrounded
+from irscope.record.variants.completing import reporting
 from tests.analysis.findings.cases import (
     DISASSEMBLED,
     LOGGED,
@@ -87,7 +87,7 @@ def _found(
     studied = Studied(compiled(variant, target, False, disassembled, run))
     findings = findings_of(studied)
     if logged:
-        with surrounded(_unheard):
+        with reporting(_unheard):
             studied, findings = Explainer().studied_further(studied.capture, studied, findings, run)
     return studied, tuple(findings)
 
@@ -100,7 +100,7 @@ def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int,
         held.append(contradictions(studied.capture, findings, captures))
         return tuple(findings)
 
-    with Compiles() as compiles, surrounded(_unheard):
+    with Compiles() as compiles, reporting(_unheard):
         explainer = Explainer(compiles, Budget.of(most))
         first, *_ = explainer.tried(studied, found, compiles, checked)
     return sum(count for count, _ in held), [text for _, texts in held for text in texts], list(first.suggestions)

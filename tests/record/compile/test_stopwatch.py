@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.plan import PassPlan, PassRule
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
-from irscope.record.variants.completing import surrounded, with_llvm_passes, with_times
+from irscope.record.variants.completing import reporting, with_llvm_passes, with_times
 from irscope.record.variants.pool import VariantPool
 from irscope.render.timing import times_json, times_svg, times_text, times_trace
 from irscope.store.file import load, save
@@ -95,7 +95,7 @@ def test_a_pass_of_llvm_is_left_out_and_all_else_is_the_same(product: Capture, l
 
 def test_texts_of_llvm_passes_come_from_another_compile(product: Capture, listed: Capture) -> None:
     told: list[str] = []
-    with surrounded(told.append):
+    with reporting(told.append):
         full = with_llvm_passes(product)
     assert len(told) == 1
     assert (full.id, full.artifacts) == (product.id, product.artifacts)
@@ -147,7 +147,7 @@ def test_a_planted_difference_names_the_pass_of_llvm(
     if kernel != "axpy":
         product = recorded(kernel)
         listed = with_names(product)
-    with surrounded(lambda _: None):
+    with reporting(lambda _: None):
         full = with_llvm_passes(product)
     idle = {one.label for one in full.passes("llvm") if one.changed is False}
     may_be_off = [one.label for one in listed.passes("llvm") if one.argument and one.label in idle]
@@ -159,7 +159,7 @@ def test_a_planted_difference_names_the_pass_of_llvm(
 
         return BisectSearch(check, "the PTX is the same", stages=("llvm",))
 
-    with VariantPool(jobs=1) as pool, surrounded(lambda _: None):
+    with VariantPool(jobs=1) as pool, reporting(lambda _: None):
         bisection = bisected(product, search, pool, stages=("llvm",), plan=plan)
     assert bisection.guilty == (planted,)
     assert bisection.is_steady
