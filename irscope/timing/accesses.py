@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
@@ -111,6 +111,8 @@ stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0
 two take 0.6, and four 0.55."""
 _MOST_WARPS = 64
 """Of a CTA."""
+_EDGE = 0.5
+"""Of what an instruction accesses first: the part up to which others access its edge alone."""
 _LEAST_OVERLAP = 0.05
 """The part of a CTA's sectors from which on another one shares some, or from which on less than one has others."""
 _MOST_MERGED = 16
@@ -390,7 +392,10 @@ class TileWatch:
 
 
 class NeighbourWatch:
-    """Sees all sectors that a CTA, and its neighbours on the axes of the grid, access."""
+    """Sees all sectors of the accesses of one CTA and of its neighbours on the axes of the grid.
+
+    Few launches need it, so `prepare`, which walks these CTAs, is called by the first question.
+    """
 
     def __init__(self, grid: tuple[int, int, int]) -> None:
         strides = (1, grid[0], grid[0] * grid[1])
@@ -402,7 +407,8 @@ class NeighbourWatch:
         self._seen: dict[tuple[int, bool], list[tuple[int, int, Array]]] = {}
         """(argument, whether it is stored to) → (number, instruction, (warps of the launch, sectors)) of accesses."""
         self._times: dict[int, float] = {}
-        """Number of an access → how many of its instruction it stands for."""
+        """Number of an access → how many executions of its instruction it stands for."""
+        self.prepare: Callable[[], None] | None = None
 
     @property
     def ctas(self) -> list[int]:
@@ -439,14 +445,20 @@ class NeighbourWatch:
         self._seen.setdefault((array, is_store), []).append((number, index, asked))
         return number
 
+    def _seen_of(self, key: tuple[int, bool]) -> list[tuple[int, int, Array]]:
+        prepare, self.prepare = self.prepare, None
+        if prepare is not None:
+            prepare()
+        return self._seen.get(key, [])
+
     def weigh(self, entries: Iterable[tuple[Access | None, float]]) -> None:
-        """Take how often each access stands for itself, since iterations are skipped."""
+        """Weight each access by the iterations that were skipped after it: (access, executions)."""
         self._times |= {access.value: times for access, times in entries if access is not None}
 
     def distinct(self, key: tuple[int, bool]) -> float:
-        """The part of a CTA's sectors that it asks for the first time."""
+        """The part of a CTA's requested sectors that it requests for the first time."""
         executions: dict[int, list[tuple[float, Array]]] = {}
-        for number, index, (warps, sectors) in self._seen.get(key, ()):
+        for number, index, (warps, sectors) in self._seen_of(key):
             own = sectors[warps // _MOST_WARPS == self.cta]
             if len(own):
                 executions.setdefault(index, []).append((self._times[number], own))
@@ -460,22 +472,23 @@ class NeighbourWatch:
             # What the first iterations share, the skipped ones do: all of it, or as much of each.
             is_same = len(walked) > 1 and len(together) == len(first)
             new = len(first) if is_same else every * len(together) / sum(len(sectors) for _, sectors in walked)
-            # An instruction that begins where another one did goes on as that one did.
-            distinct += new * (1 - np.isin(first, before, assume_unique=True).mean())
+            # An instruction that begins where others did goes on as they did; an edge that they share says nothing.
+            again = float(np.isin(first, before, assume_unique=True).mean())
+            distinct += new * (1 - again * (again > _EDGE))
             before = np.union1d(before, together)
         return distinct / asked if asked else 1.0
 
     def overlapping(self, key: tuple[int, bool], seen: int) -> dict[int, float]:
-        """For each neighbour that accesses some of a CTA's sectors, the part that it and those nearer leave.
+        """For each neighbour that shares some of a CTA's sectors, the part that neither it nor nearer ones access.
 
         Args:
             key: the argument, and whether it is stored to.
-            seen: up to how many CTAs before it `TileWatch` sees whether one accesses the same tile. Whoever accesses
-                nearly all of its sectors does.
+            seen: the largest distance, in CTAs, at which `TileWatch` sees that two CTAs access the same tile. Nearer
+                neighbours that share nearly all sectors are left to it.
         """
-        if key not in self._seen:
+        if not (seen_here := self._seen_of(key)):
             return {}
-        warps, sectors = np.concatenate([asked for _, _, asked in self._seen[key]], axis=1)
+        warps, sectors = np.concatenate([asked for _, _, asked in seen_here], axis=1)
         ctas = warps // _MOST_WARPS
         own = np.unique(sectors[ctas == self.cta])
         left, part, found = own, 1.0, dict[int, float]()

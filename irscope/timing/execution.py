@@ -142,12 +142,16 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
     if len(shown) < ctas:
         work = np.interp(np.linspace(0, 1, min(ctas, 1 << 16)), np.linspace(0, 1, len(work)), work)
-    # Shared memory is that of one CTA.
-    for some in [[one] for one in neighbours.ctas] if launch.has_shared_addresses else [neighbours.ctas]:
-        rows = np.repeat(some, warps), np.tile(np.arange(warps), len(some))
-        for group in walk(program, launch.state(*rows, 32), neighbours, stages):
-            weights = zip(group.trace, group.weights(), strict=True)
-            neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
+
+    def walk_neighbours() -> None:
+        # Shared memory is that of one CTA.
+        for some in [[one] for one in neighbours.ctas] if launch.has_shared_addresses else [neighbours.ctas]:
+            rows = np.repeat(some, warps), np.tile(np.arange(warps), len(some))
+            for group in walk(program, launch.state(*rows, 32), neighbours, stages):
+                weights = zip(group.trace, group.weights(), strict=True)
+                neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
+
+    neighbours.prepare = walk_neighbours
     traffic = traffic_of(groups, tiles, neighbours, launch.array_bytes, clock, at_once, ctas, shown, consecutive)
     spilled = launch.stack_bytes * warps * 32 * at_once
     traffic.read[SPILLS] = traffic.written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0

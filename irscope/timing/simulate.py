@@ -428,11 +428,11 @@ class _Multiprocessor:
             if "store" in kind:
                 self.dram.stored += use[DRAM] * self.scale
             sectors = access.sectors * access.missed * access.is_on
+            self.l2.follow(served, self.free[L2])
             if kind in ("load", "copy"):
                 warp.awaited += sectors
                 warp.awaited_of_dram += sectors * part
-            self.l2.follow(served, self.free[L2])
-            at_l2 = max(at_l2, served + l2_delay(clock, self.l2.used, warp.awaited))
+                at_l2 = max(at_l2, served + l2_delay(clock, self.l2.used, warp.awaited))
             if use[DRAM]:
                 self.dram.follow(served, self.free[DRAM])
                 delay = dram_delay(clock, self.dram.used, self.dram.writing, warp.awaited_of_dram)

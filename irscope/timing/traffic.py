@@ -1,7 +1,7 @@
-"""What of a launch's accesses comes from DRAM: which sectors CTAs share, how far apart, and what L2 still holds.
+"""The DRAM traffic of a launch: the reuse of tiles by later CTAs, its distance, and the part of it that hits L2.
 
-A distance is counted in CTAs, in launch order. The bytes between two accesses are the footprint of as many consecutive
-CTAs: each brings what those before it did not access (Xiang et al., "HOTL: a higher order theory of locality",
+A reuse distance is counted in CTAs, in launch order. In bytes it is the footprint of as many consecutive CTAs, each of
+which adds the sectors that those before it did not access (Xiang et al., "HOTL: a higher order theory of locality",
 ASPLOS 2013).
 """
 
@@ -9,7 +9,8 @@ ASPLOS 2013).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -26,6 +27,8 @@ __all__ = ["DramTraffic", "pairs_of", "traffic_of"]
 Array = NDArray[Any]
 Key = tuple[int, bool]
 """(argument, whether it is stored to)."""
+_Counted = tuple[Access, float]
+"""(an access, how many warps of a CTA execute it)."""
 
 _KEPT = 0.6
 """The part of L2 that holds what is accessed again: its halves hold copies of what both access."""
@@ -35,17 +38,19 @@ _DENSE = 0.7
 """The part of a tensor, or of a sector, from which on a launch is taken to access all of it."""
 _FETCHED_FAR = 2.8
 """Likewise where pages change as well: microbenchmarks of sectors 256 bytes apart and more."""
-_BY_LANES = ("load", "store", "copy")
+_KINDS = ("load", "store", "copy", "atomic", "bulk", "bulk store")
+_EXPLAINED = 1.05
+"""Times the bytes of a tensor, up to which the tiles of CTAs explain the first accesses to it."""
 _FEWEST = 32
 """Tiles that tell a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class DramTraffic:
-    """What DRAM is asked for."""
+    """The requests to DRAM."""
 
     read: dict[int, float]
-    """Argument → the part of what L1 misses that comes from DRAM."""
+    """Argument → the part of L1's misses that DRAM serves."""
     written: dict[int, float]
     """The same of stores."""
     distinct: dict[int, float]
@@ -61,11 +66,11 @@ class _Reuse:
     own: float
     """Those of them that are distinct."""
     new: Array
-    """For each lag, the part of the distinct ones that none of so many CTAs before it accesses."""
+    """For each distance, the part of the distinct ones that no CTA within it accessed before."""
     far: float
-    """The part that some CTA accesses, longer ago than what was seen."""
+    """The part whose reuse distance exceeds the CTAs that were walked."""
     cold: float
-    """The part that no CTA before it accesses."""
+    """The part that no CTA accessed before (cold misses)."""
 
 
 def traffic_of(
@@ -86,11 +91,10 @@ def traffic_of(
         consecutive: those of them that follow one another.
     """
     lags = _lags(ctas, at_once, neighbours.axes)
-    reuses = _reuses(groups, tiles, neighbours, array_bytes, lags, ctas, shown, consecutive)
+    accesses = list(_accesses(groups))
+    reuses = _reuses(accesses, tiles, neighbours, array_bytes, lags, ctas, shown, consecutive)
     footprint = _footprint(reuses.values(), lags)
-    whole = 0.0
-    for reuse in reuses.values():
-        whole += reuse.own * reuse.cold * SECTOR * ctas
+    whole = sum(reuse.own * reuse.cold for reuse in reuses.values()) * SECTOR * ctas
     cache = _KEPT * clock.l2_size
 
     def hits(distance: Any) -> Any:
@@ -102,7 +106,8 @@ def traffic_of(
     within, across = np.maximum(at_once - lags, 0), np.minimum(lags, at_once) * (1 - at_once / ctas)
     same_wave = within / np.maximum(within + across, 1e-9)
     held = same_wave + (1 - same_wave) * hits(np.minimum(np.maximum(footprint, footprint[together]), whole))
-    random, scattered = _random_arrays(groups), _scattered(groups)
+    by_lanes = [one for one in accesses if one[0].kind in ("load", "store", "copy")]
+    random, scattered = _random_arrays(by_lanes), _scattered(by_lanes)
     everything = sum(reuse.amount for reuse in reuses.values())
     found = DramTraffic({}, {}, {})
     for (array, is_store), reuse in reuses.items():
@@ -144,14 +149,14 @@ def _lags(ctas: int, at_once: int, others: Iterable[int]) -> Array:
 
 
 def _reuses(
-    groups: Sequence[Walked], tiles: TileWatch, neighbours: NeighbourWatch, array_bytes: Mapping[int, int],
+    accesses: Iterable[_Counted], tiles: TileWatch, neighbours: NeighbourWatch, array_bytes: Mapping[int, int],
     lags: Array, ctas: int, shown: Array, consecutive: Array,
 ) -> dict[Key, _Reuse]:  # fmt: skip
-    amounts: dict[Key, float] = {}
-    for access, times in _accesses(groups, (*_BY_LANES, "atomic", "bulk", "bulk store")):
-        key = (access.array, access.kind in ("store", "bulk store"))
-        amounts[key] = amounts.get(key, 0.0) + access.sectors * access.missed * times
-    left = _left_by_l1(groups)
+    asked, amounts = defaultdict[Key, float](float), defaultdict[Key, float](float)
+    for access, times in accesses:
+        key = (access.array, "store" in access.kind)
+        asked[key] += access.sectors * times
+        amounts[key] += access.sectors * access.missed * times
     is_all = len(shown) >= ctas
     found: dict[Key, _Reuse] = {}
     for key, amount in amounts.items():
@@ -163,15 +168,17 @@ def _reuses(
             here = (owners >= consecutive[0]) & (owners <= consecutive[-1])
             apart = ~here if not is_all and (~here).sum() > _FEWEST else np.ones(len(owners), np.bool_)
             # What one CTA accesses twice does not tell how many CTAs share a tile; what L1 served is gone already.
-            own = pairs_of(owners[apart], values[apart]) / max(int(apart.sum()), 1)
+            pairs = pairs_of(owners[apart], values[apart])
+            own = pairs / max(int(apart.sum()), 1)
             new = _new(owners[here], values[here], None if is_all else int(consecutive[0]), lags)
-            cold = _distinct_of_all(len(np.unique(values[apart])), pairs_of(owners[apart], values[apart]),
-                                    round(ctas * len(owners) / len(shown) * own))  # fmt: skip
-        seen = ctas if is_all else len(consecutive) // 2
-        for lag, part in neighbours.overlapping(key, seen).items():
-            new = np.where(lags >= lag, np.minimum(new, part), new)
-            cold = min(cold, part)
-        own = min(1.0, min(own, neighbours.distinct(key)) / left.get(key, 1.0))
+            cold = _distinct_of_all(len(np.unique(values[apart])), pairs, round(ctas * len(owners) / len(shown) * own))
+        own = min(1.0, own * asked[key] / amount)
+        # More than the tensor has: a CTA requests sectors again, or neighbours share parts of tiles.
+        if amount * own * max(float(new[-1]), cold) * SECTOR * ctas > _EXPLAINED * array_bytes.get(key[0], 0.0):
+            own = min(own, neighbours.distinct(key) * asked[key] / amount)
+            for lag, part in neighbours.overlapping(key, ctas if is_all else len(consecutive) // 2).items():
+                new = np.where(lags >= lag, np.minimum(new, part), new)
+                cold = min(cold, part)
         far = max(float(new[-1]) - cold, 0.0)
         # What a tensor is too small for, though no CTA was seen to access it before, neighbours share by parts.
         most = array_bytes.get(key[0], inf) / (amount * own * SECTOR * ctas)
@@ -181,7 +188,7 @@ def _reuses(
 
 
 def _new(owners: Array, values: Array, begin: int | None, lags: Array) -> Array:
-    """For each lag the part of a CTA's tiles that none of so many CTAs before it accesses.
+    """For each distance, the part of a CTA's tiles that no CTA within it accessed before.
 
     `begin`: the first CTA that was seen, where it is not the first of the launch.
     """
@@ -236,34 +243,19 @@ def pairs_of(owners: Array, values: Array) -> int:
     return len(np.unique(values * 0x1E3779B97F4A7C15 + owners))
 
 
-def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
-    """(argument, whether it is stored to) → the part of the sectors of its accesses that L1 does not serve."""
-    sums: dict[tuple[int, bool], list[float]] = {}
+def _accesses(groups: Iterable[Walked]) -> Iterator[_Counted]:
+    """The accesses of a CTA to arguments."""
     for group in groups:
         for entry, weight in zip(group.trace, group.weights(), strict=True):
             access = entry.payload if isinstance(entry, Observed) else None
-            if access is None or not access.sectors:
-                continue
-            total = sums.setdefault((access.array, "store" in access.kind), [0.0, 0.0])
-            amount = access.sectors * weight * len(group.rows) * access.is_on
-            total[0] += amount
-            total[1] += amount * access.missed
-    return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
-
-
-def _accesses(groups: Iterable[Walked], kinds: Container[str]) -> Iterator[tuple[Access, float]]:
-    """(an access of a CTA, how many warps execute it)."""
-    for group in groups:
-        for entry, weight in zip(group.trace, group.weights(), strict=True):
-            access = entry.payload if isinstance(entry, Observed) else None
-            if access is not None and access.kind in kinds:
+            if access is not None and access.kind in _KINDS:
                 yield access, weight * len(group.rows) * access.is_on
 
 
-def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, float]]:
+def _scattered(accesses: Iterable[_Counted]) -> dict[tuple[int, bool], tuple[bool, float]]:
     """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
     sums: dict[tuple[int, bool], list[float]] = {}
-    for access, times in _accesses(groups, _BY_LANES):
+    for access, times in accesses:
         total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0, 0.0])
         total[0] += access.sectors * times
         total[1] += access.pairs * times
@@ -274,10 +266,10 @@ def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, f
     }
 
 
-def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
+def _random_arrays(accesses: Iterable[_Counted]) -> dict[int, bool]:
     """Arguments of which data decide most accesses → whether most of their sectors are alone in their line."""
     sums: dict[int, list[float]] = {}
-    for access, times in _accesses(groups, _BY_LANES):
+    for access, times in accesses:
         total = sums.setdefault(access.array, [0.0, 0.0, 0.0])
         total[0] += access.sectors * access.is_random * times
         total[1] += access.lines * access.is_random * times

@@ -33,8 +33,11 @@ def _grouped(cta: int) -> tuple[int, int]:
     return group * 8 + inside % 8, inside // 8
 
 
-def _product(order: Order, l2_size: int) -> DramTraffic:
-    """The traffic of a product of square matrices: one tile of each for every step of K, as many steps as tiles."""
+def _product(order: Order, l2_size: int, prepare: Callable[[], None] | None = None, rows: int = _TILES) -> DramTraffic:
+    """The traffic of a product of square matrices: one tile of each for every step of K, as many steps as tiles.
+
+    `rows`: of tiles, as many as the first matrix's storage has.
+    """
     clock = replace(clock_of(Target.parse("cuda:90"), "h100"), l2_size=l2_size)
     trace = [
         Observed(step * 2 + array, Access("load", _SECTORS, _SECTORS, _SECTORS / 4, _SECTORS / 2, array=array))
@@ -50,7 +53,10 @@ def _product(order: Order, l2_size: int) -> DramTraffic:
     size = _TILES * _TILES * _SECTORS * SECTOR
     groups = [Walked(np.arange(1), list(trace))]
     neighbours = NeighbourWatch((len(ctas), 1, 1))
-    return traffic_of(groups, tiles, neighbours, {1: size, 2: size}, clock, _AT_ONCE, len(ctas), ctas, ctas)
+    neighbours.prepare = prepare
+    return traffic_of(
+        groups, tiles, neighbours, {1: size * rows // _TILES, 2: size}, clock, _AT_ONCE, len(ctas), ctas, ctas
+    )
 
 
 def _accesses(order: Order) -> Iterator[tuple[int, int, int]]:
@@ -96,6 +102,14 @@ def test_products_miss_as_often_as_in_a_simulated_cache(order: Order, megabytes:
 def test_a_grouped_order_moves_less() -> None:
     size = 8 << 20
     assert sum(_product(_grouped, size).read.values()) < 0.5 * sum(_product(_by_rows, size).read.values())
+
+
+def test_neighbours_are_walked_only_where_tiles_do_not_explain_the_accesses() -> None:
+    calls: list[str] = []
+    _product(_by_rows, 1 << 30, lambda: calls.append("all of it"))
+    assert calls == []
+    _product(_by_rows, 1 << 30, lambda: calls.append("half of it"), rows=_TILES // 2)
+    assert calls == ["half of it"]
 
 
 def test_what_fits_is_read_once() -> None:
