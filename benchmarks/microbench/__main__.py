@@ -163,6 +163,32 @@ def caches(bench: Microbenchmarks) -> None:
         bench.record(f"bulk_copy_l2_{size}bytes_all", values, "cycles", "one CTA on each multiprocessor")
 
 
+def copies(bench: Microbenchmarks) -> None:
+    """What asynchronous copies take, by the distance of their lanes on both sides, and by whether L1 has the data."""
+    apart = [(4, to) for to in (4, 8, 16, 32, 128)] + [(each, 4) for each in (8, 16, 32, 64, 128, 132)]
+    apart += [(8, 8), (16, 16), (32, 32), (128, 128), (16, 32), (32, 16), (8, 16), (16, 8), (128, 16), (16, 128)]
+    rows = [(4, 32, each, (0, 0)) for each in apart]
+    rows += [(4, lanes, (4, 4), (jump, 4 * lanes)) for lanes in (1, 2, 4, 8, 16) for jump in (32, 128, 512)]
+    rows += [(4, 16, (16, 16), (jump, inside)) for jump in (4, 1024, 1028) for inside in (4, 256, 260, 128)]
+    rows += [(4, 8, (128, 4), (4, 128)), (4, 4, (128, 4), (4, 16)), (4, 16, (32, 4), (512, 64))]
+    rows += [(8, 32, each, (0, 0)) for each in ((8, 8), (16, 8), (32, 8), (128, 8), (8, 16), (8, 32), (16, 16))]
+    rows += [(16, 32, each, (0, 0)) for each in ((16, 16), (32, 16), (64, 16), (128, 16), (16, 32), (16, 128))]
+    for size, lanes, (outside, inside), jump in rows:
+        for again in (0, 1, 2, 4):
+            if again > 1 and outside < again * size:
+                continue
+            for cache in ("ca", "cg") if size == 16 else ("ca",):
+                timed = kernels.scattered_copies(size, lanes, (outside, inside), jump, cache, again)
+                values = [taken / timed.operations / 16 for taken in bench.clocks(timed, threads=512)]
+                row = (
+                    f"copy_{size}B_{cache}_{lanes}lanes_{outside}to{inside}apart_{jump[0]}to{jump[1]}jump_{again}again"
+                )
+                how = f"16 warps; lanes {outside} bytes apart in global memory and {inside} in shared memory"
+                how += f", groups of {lanes} lanes {jump[0]} and {jump[1]} apart" if lanes < 32 else ""
+                how += f", from L2, {again} side by side one after another" if again else ", from L1"
+                bench.record(row, values, "cycles of the multiprocessor for each warp", how)
+
+
 def memory(bench: Microbenchmarks) -> None:
     """DRAM's bandwidth by width, by accesses in flight and by CTAs; writes; atomic operations."""
     total = 1 << 30
@@ -367,7 +393,7 @@ def _empty_many() -> str:
 
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
-    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, streams, mixed,
+    clock_rate, launching, arithmetic, shared_memory, caches, copies, memory, sectors, streams, mixed,
     few_sectors, again, pipes, together, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 

@@ -176,6 +176,39 @@ def copies(steps: int = 128) -> TimedKernel:
     return TimedKernel(entry(looped(line * 8, steps // 8), before, shared=True), steps, 32 * 1024)
 
 
+def scattered_copies(
+    size: int, lanes: int, apart: tuple[int, int], jump: tuple[int, int], cache: str = "ca", again: int = 0
+) -> TimedKernel:
+    """cp.async of lanes in groups, 16 a turn.
+
+    Args:
+        size: bytes of a lane: 4, 8 or 16.
+        lanes: of a group; a power of two.
+        apart: bytes from one lane to the next in global and in shared memory.
+        jump: bytes from the first lane of a group to that of the next in global and in shared memory.
+        cache: `ca`, or `cg` for copies that pass L1 by.
+        again: how many copies one after another copy side by side, of places that L2 holds; 0 where all 16 of all turns
+            copy the same, which L1 holds.
+    """
+    region = max(32 // lanes * jump[0] if lanes < 32 else 0, lanes * apart[0], 128)
+    places = [number // again * region + number % again * size if again else 0 for number in range(16)]
+    lines = [
+        f"cp.async.{cache}.shared.global [%r10+{1024 * number}], [%rd11+{place}], {size};"
+        for number, place in enumerate(places)
+    ]
+    lines += ["cp.async.commit_group;", "cp.async.wait_group 1;"]
+    if again:
+        # Each warp has places of its own, and none comes round.
+        lines.append(f"add.s64 %rd11, %rd11, {16 // again * region};")
+    before = f"""
+and.b32 %r11, %r1, {lanes - 1}; and.b32 %r12, %r1, 31; div.u32 %r12, %r12, {lanes};
+mad.lo.u32 %r10, %r11, {apart[1]}, %r4; mad.lo.u32 %r10, %r12, {jump[1]}, %r10;
+mul.lo.u32 %r13, %r11, {apart[0]}; mad.lo.u32 %r13, %r12, {jump[0]}, %r13;
+shr.u32 %r14, %r1, 5; mad.lo.u32 %r13, %r14, {LOOP * 16 * region if again else 0}, %r13;
+cvt.u64.u32 %rd10, %r13; add.s64 %rd11, %rd10, %rd1;"""
+    return TimedKernel(entry(looped("\n".join(lines)), before, "cp.async.wait_all;", shared=True), LOOP * 16, 32 * 1024)
+
+
 def bulk_copies(size: int, steps: int = 64) -> TimedKernel:
     """cp.async.bulk of `size` bytes by one thread (n bytes further each time), waited for by an mbarrier."""
     line = f"""

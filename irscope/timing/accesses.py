@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
-from irscope.timing.scalars import ARRAY_BITS, State, address_of, predicate
+from irscope.timing.scalars import ARRAY_BITS, TRUE, State, address_of, predicate, width_of
 
 __all__ = ["GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "TileWatch"]
 
@@ -40,7 +40,6 @@ KINDS = {
     "UBLKCP": "bulk", "UBLKRED": "bulk store", "SYNCS": "phase", "BAR": "barrier", "LDTM": "shared", "STTM": "shared",
 }  # fmt: skip
 """Opcode → what kind of access it is."""
-_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "F32x4": 16, "F32x2": 8, "16": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _active(item: Instruction, state: State, lanes: Array | None) -> Array | Non
     """Which lanes execute an instruction; None if that is not known, and all may."""
     value: Array | None = np.ones((1, 1), np.bool_)
     if item.predicate:
-        value = None if item.predicate.lstrip("@!") in state.data else predicate(item.predicate)(state)
+        value = None if state.data.get(item.predicate.lstrip("@!")) else predicate(item.predicate)(state)
     # A mask may stand behind the operands of a copy.
     if item.operands and item.operands[-1].lstrip("!").startswith("P") and item.opcode.startswith(("LDGSTS", "LDG")):
         mask = predicate(item.operands[-1])(state)
@@ -95,10 +94,6 @@ def _active(item: Instruction, state: State, lanes: Array | None) -> Array | Non
     if lanes is not None and value is not None:
         value = value & lanes
     return value
-
-
-def _width(opcode: str) -> int:
-    return next((_WIDTHS[part] for part in opcode.split(".")[1:] if part in _WIDTHS), 4)
 
 
 _SCATTERED = 1.5
@@ -155,21 +150,24 @@ class CtaWatch:
             return replace(_bulk(item, state, kind), is_on=on)
         if kind == "local":
             # Spills: each lane has its own words side by side.
-            width = _width(item.opcode)
+            width = width_of(item.opcode)
             return Access(kind, width, width, max(width / 4, 1), width / 2, self._spills_missed, array=SPILLS, is_on=on)
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
-            target = address_of(operands[0]) if operands else None
+            target, source = (found.value(state) if (found := address_of(one)) else None for one in operands[:2])
             found = self._global(operands[-1], item, state, active, kind)
-            fronts = _wavefronts(target.value(state) if target else None, _width(item.opcode), active, 32)
-            return replace(found, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
+            width = width_of(item.opcode)
+            fronts, ideal = _wavefronts(target, width, active, 32)
+            if "BYPASS" not in item.opcode and target is not None and source is not None:
+                fronts = _copied(source, target, width, active)
+            return replace(found, wavefronts=fronts, ideal_wavefronts=ideal, is_on=on)
         if kind == "shared":
             matrix = item.opcode.startswith(("LDSM", "STSM"))
             parts = item.opcode.split(".")
             count = 8 * int(parts[-1] if parts[-1] in ("2", "4") else 1) if matrix else 32
             address = address_of(operands[0]) if operands else None
             value = address.value(state) if address is not None else None
-            width = 16 if matrix else _width(item.opcode)
+            width = 16 if matrix else width_of(item.opcode)
             fronts = _wavefronts(value, width, None if matrix else active, count)
             is_store = base.startswith("ST")
             return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_store=is_store, is_on=on)
@@ -180,7 +178,7 @@ class CtaWatch:
         self._fetched += count
 
     def _global(self, operand: str, item: Instruction, state: State, active: Array | None, kind: str) -> Access:
-        width = _width(item.opcode)
+        width = width_of(item.opcode)
         address = address_of(operand)
         value = address.value(state) if address is not None else None
         if value is None:
@@ -283,6 +281,28 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
             distinct = np.unique(chosen)
             total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
     return max(total / len(words), 1.0), float(least)
+
+
+def _copied(source: Array, target: Array, width: int, active: Array | None) -> float:
+    """Wavefronts of a warp's copy from L1's lines to shared memory.
+
+    In each one the first lane of a bank reads it, and of those that read the first one of a bank writes it, also where
+    lanes have one word (`benchmarks.microbench --only copies`: 11.2 where eight lanes of one bank to read have eight banks to write, and
+    the four of one bank to write have four banks to read; on one side alone it is the conflicts of that side).
+    """
+    shape = np.broadcast_shapes(source.shape, target.shape, (1, 32), active.shape if active is not None else (1, 1))
+    mask = np.broadcast_to(TRUE if active is None else active, shape)[:4]
+    read, write = (np.broadcast_to(value // width, shape)[:4] for value in (source, target))
+    banks = _BANKS * 4 // width
+    count = 0
+    for row in range(len(mask)):
+        left = np.flatnonzero(mask[row])
+        while left.size:
+            count += 1
+            reading = np.sort(left[np.unique(read[row][left] % banks, return_index=True)[1]])
+            done = reading[np.unique(write[row][reading] % banks, return_index=True)[1]]
+            left = np.setdiff1d(left, done, assume_unique=True)
+    return max(count / len(mask), 1.0)
 
 
 def _named_barrier(item: Instruction) -> Access:
@@ -397,9 +417,11 @@ class NeighbourWatch:
     Few launches need it, so `prepare`, which walks these CTAs, is called by the first question.
     """
 
-    def __init__(self, grid: tuple[int, int, int]) -> None:
+    def __init__(self, grid: tuple[int, int, int], cta: int | None = None) -> None:
+        """`cta`: by its place in the order of launch; None for the one in the middle of each axis."""
         strides = (1, grid[0], grid[0] * grid[1])
-        self.cta = sum(size // 2 * stride for size, stride in zip(grid, strides, strict=True))
+        middle = sum(size // 2 * stride for size, stride in zip(grid, strides, strict=True))
+        self.cta = middle if cta is None else cta
         axes = [(stride, size) for size, stride in zip(grid, strides, strict=True) if size > 1]
         diagonal = [(far - near, size) for (near, _), (far, size) in combinations(axes, 2) if far > near]
         self.axes = dict(sorted(axes + diagonal))

@@ -119,8 +119,11 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     # Only loops with copies in flight are pipelined.
     is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
     stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
-    # One CTA with all lanes: one from the middle of each axis is as most are.
+    # One CTA with all lanes.
+    at_once = min(resident * clock.units, ctas)
     neighbours = NeighbourWatch(grid)
+    if assumed.contents:
+        neighbours = NeighbourWatch(grid, _representative(program, launch, neighbours.cta, at_once, stages))
     middle = neighbours.cta
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
@@ -129,7 +132,6 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     groups = walk(program, state, watch, stages, watch.passed)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
-    at_once = min(resident * clock.units, ctas)
     shown, consecutive = _sample(ctas, at_once, middle)
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
@@ -160,6 +162,23 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         traffic.distinct,
         _atomic_granules(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
     )  # fmt: skip
+
+
+def _representative(program: Program, launch: _Launch, middle: int, at_once: int, stages: int) -> int:
+    """The CTA that executes as many instructions as the mean, next to the middle; data decide how many that are."""
+    x, y, z = launch.grid
+    shown, _ = _sample(prod(launch.grid), at_once, middle)
+    # Each has a neighbour before it on every axis.
+    axes = ((shown % x, x), (shown // x % y, y), (shown // (x * y), z))
+    shown = shown[np.logical_and.reduce([(place > 0) | (size == 1) for place, size in axes])]
+    lengths = np.zeros(len(shown))
+    assumed = replace(launch.assumed, notes=set(), iterations={})
+    state = launch.state(shown, np.zeros(len(shown), np.int64), 1, assumed)
+    for walked in walk(program, state, lambda *_: None, stages):
+        lengths[walked.rows] = walked.instructions
+    apart = np.abs(lengths - lengths.mean())
+    near = apart <= apart.min() + 0.02 * lengths.mean()
+    return int(shown[near][np.abs(shown[near] - middle).argmin()])
 
 
 def _kernel_of(capture: Capture) -> SassFunction:
@@ -307,7 +326,7 @@ class _Launch:
         if kernel is None:
             raise UsageError(f"{capture.name} has no TTGIR, which identifies its arguments.")
         record = capture.launch.record
-        arguments = read_arguments(kernel, capture.launch)
+        arguments = read_arguments(kernel, capture.launch, capture.texts.get("ttgir", ""))
         names: list[str] = []
         missing: list[str] = []
         for value, kind, _ in kernel.parameters:
@@ -327,8 +346,12 @@ class _Launch:
                 row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
                     self.array_bytes[len(names) + 1] = row.storage_bytes
-                begin = int(number.known.flat[0]) if number is not None and number.known.size == 1 else 0
-                self._words(at, ((len(names) + 1) << ARRAY_BITS) + begin % 512, 8)
+                begin = int(number.known.flat[0]) % 512 if number is not None and number.known.size == 1 else 0
+                self._words(at, ((len(names) + 1) << ARRAY_BITS) + begin, 8)
+                if (held := arguments.contents.get(name)) is not None and held.values.max() < 1 << ARRAY_BITS:
+                    # Larger ones are addresses, of tensors that are not known.
+                    content = held.values.astype(f"<i{held.element_bytes}").view(np.uint8)
+                    self.assumed.contents[len(names) + 1] = begin, content
                 names.append(name)
                 at += 8
                 continue

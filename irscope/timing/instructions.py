@@ -30,6 +30,7 @@ from irscope.timing.scalars import (
     predicate,
     signed32,
     wide,
+    width_of,
 )  # fmt: skip
 
 __all__ = ["compiled", "spilled_words"]
@@ -339,17 +340,25 @@ _VALUES = 1024
 
 
 def _loaded(item: Instruction) -> Step:
-    """A load of data: a random number that its address decides, in place of what is not known.
+    """A load of data: what the capture holds, or a random number that its address decides.
 
-    So lanes that read one index get one. The walker marks what comes of it: it decides no branch.
+    So lanes that read one index get one. What comes of such a number is marked: it decides no branch.
     """
     names = [name for name in item.writes if not name.startswith("P")]
     address = next((found for one in item.operands if (found := address_of(one)) is not None), None)
     if address is None or not names:
         return unknown(item)
+    width = width_of(item.opcode)
+    sign = 1 << 8 * width - 1 if ".S8" in item.opcode or ".S16" in item.opcode else 0
 
     def run(state: State) -> None:
         value, assumed = address.value(state), state.assumed
+        if value is not None and (words := assumed.held(value, width)) is not None:
+            for name, word in zip(names, words, strict=False):
+                state.registers[name] = (word ^ sign) - sign & MASK
+                state.data[name] = address.origins(state)
+            return
+        origins = frozenset((item.offset,))
         values = assumed.ranges.get(item.offset, _VALUES)
         is_wide = value is not None and int(value.flat[0] >> ARRAY_BITS) in assumed.wide
         size = 8 if is_wide else 4
@@ -368,6 +377,11 @@ def _loaded(item: Instruction) -> Step:
                 mixed = ((value >> 2) + number) * 0x1E3779B97F4A7C15
                 mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB
                 state.registers[name] = (mixed >> 33 & 0x7FFFFFFF) % values
+        for name in names:
+            if item.offset in assumed.rising:
+                state.data.pop(name, None)
+            else:
+                state.data[name] = origins
 
     return run
 
@@ -427,7 +441,8 @@ def _shared(item: Instruction) -> Step:
             if workers is not None and is_whole:
                 workers.store(where, values)
             if shared is not None:
-                origins = frozenset().union(*(state.data.get(name, frozenset()) for name in names))
+                loaded = [state.data[name] for name in names if name in state.data]
+                origins = frozenset().union(*loaded) if loaded else None
                 mask = active(state) if active is not None else None
                 shared.store(where, values if is_whole else [None for _ in names], mask, origins)
             return

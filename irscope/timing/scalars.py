@@ -23,6 +23,7 @@ from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 __all__ = [
     "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step",
     "Value", "WordsForWorkers", "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
+    "width_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -37,9 +38,17 @@ TRUE = np.ones((1, 1), np.bool_)
 _FALSE = np.zeros((1, 1), np.bool_)
 
 
+_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "F32x4": 16, "F32x2": 8, "16": 16}
+
+
+def width_of(opcode: str) -> int:
+    """The bytes that a load or a store accesses in each lane."""
+    return next((_WIDTHS[part] for part in opcode.split(".")[1:] if part in _WIDTHS), 4)
+
+
 @dataclass(slots=True)
 class Assumptions:
-    """What stands for data, which a capture does not hold; the walks of one launch share it."""
+    """What stands for data, of which a capture holds small integers alone; the walks of one launch share it."""
 
     notes: set[str] = field(default_factory=set[str])
     ranges: dict[int, int] = field(default_factory=dict[int, int])
@@ -55,7 +64,30 @@ class Assumptions:
     array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
     wide: set[int] = field(default_factory=set[int])
     """Arguments whose elements have 64 bits."""
+    contents: dict[int, tuple[int, NDArray[np.uint8]]] = field(default_factory=dict[int, tuple[int, NDArray[np.uint8]]])
+    """Argument whose data the capture holds → where its first element lies, and the bytes from there on."""
     ctas: int = 1
+
+    def held(self, address: Array, size: int) -> list[Array] | None:
+        """The words that a load of so many bytes in each lane gives; None where the capture does not hold the data.
+
+        Behind the tensor's end, where only lanes read that a mask switches off, they are 0.
+        """
+        found = self.contents.get(int(address.flat[0] >> ARRAY_BITS))
+        if found is None:
+            return None
+        begin, content = found
+        first = (address & (1 << ARRAY_BITS) - 1) - begin
+        words: list[Array] = []
+        for start in range(0, size, 4):
+            word = np.zeros(address.shape, np.int64)
+            for number in range(start, min(start + 4, size)):
+                place = first + number
+                inside = (place >= 0) & (place < len(content))
+                byte = np.where(inside, content[np.where(inside, place, 0)], 0).astype(np.int64)
+                word |= byte << 8 * (number - start)
+            words.append(word)
+        return words
 
     def rises(self, offset: int, address: Array, size: int, lanes: int) -> bool:
         """Whether what a load gives rises: all lanes read one place, and rows begin there or many places share a value.
@@ -87,11 +119,12 @@ class SharedWords:
         self.words = np.zeros(count, np.int64) if lanes > 1 else None
         self.is_known = np.zeros(count, np.bool_)
         self.last: Sequence[Value] = ()
-        self.origins: frozenset[int] = frozenset()
-        """The loads that what is stored comes from."""
+        self.origins: frozenset[int] | None = None
+        """The loads of unknown data that what is stored comes from; None where it comes from no load."""
 
-    def store(self, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int]) -> None:
-        self.origins |= origins
+    def store(self, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int] | None) -> None:
+        if origins is not None:
+            self.origins = (self.origins or frozenset()) | origins
         if self.words is None:
             self.last = values
             return
@@ -169,7 +202,8 @@ class State:
     """SR_TID.X, SR_CTAID.X, … → their values."""
     assumed: Assumptions = field(default_factory=Assumptions)
     data: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
-    """Register that holds what a load gave, or what was computed of it → the offsets of these loads."""
+    """Register that holds what a load gave, or what was computed of it → the offsets of the loads whose data are not
+    known; none where the capture holds all of it."""
     shared: SharedWords | None = None
     """Where addresses go through shared memory."""
     workers: WordsForWorkers | None = None

@@ -146,14 +146,9 @@ class _Group:
                 else:
                     append(at)
                 steps[at](state)
-                if at in program.loads and code[at].offset in state.assumed.rising:
-                    for name in program.writes[at]:
-                        state.data.pop(name, None)
-                elif at in program.loads:
-                    state.data |= dict.fromkeys(program.writes[at], frozenset((code[at].offset,)))
-                elif at in program.shared_loads and state.shared is not None and state.shared.origins:
+                if at in program.shared_loads and state.shared is not None and state.shared.origins is not None:
                     state.data |= dict.fromkeys(program.writes[at], state.shared.origins)
-                elif state.data:
+                elif state.data and at not in program.loads:
                     self._follow_data(at)
                 self.at = at + 1
             if len(trace) > most:
@@ -188,7 +183,7 @@ class _Group:
             return None
         taken: Array | None = np.ones((1, 1), np.bool_)
         for one in conditions:
-            value = predicate(one)(self.state) if one.lstrip("@!") not in self.state.data else None
+            value = predicate(one)(self.state) if not self.state.data.get(one.lstrip("@!")) else None
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
@@ -224,6 +219,13 @@ class _Group:
                     data.pop(target, None)
             return
         sources = data.keys() & self.program.reads[at]
+        if not sources.isdisjoint(self.program.kept.get(at, ())):
+            name = self.program.code[at].predicate
+            holds = predicate(name)(self.state) if not data.get(name.lstrip("@!")) else None
+            if holds is not None and not holds.any():
+                return
+            if holds is not None and holds.all():
+                sources -= self.program.kept[at]
         if not sources:
             for name in writes & data.keys():
                 del data[name]
@@ -308,7 +310,7 @@ class _Group:
         # BRX R2 -0x2280 (*"BRANCH_TARGETS .L_x_51,.L_x_52"*)
         register = item.operands[0].split()[0]
         chosen = state.partition
-        if chosen is None and not self.program.is_specialized and register not in state.data:
+        if chosen is None and not self.program.is_specialized and not state.data.get(register):
             chosen = state.registers.get(register)
         if chosen is not None:
             return self._dispatch(at, table, chosen)
@@ -396,10 +398,11 @@ class _Group:
         is_regular = True
         for name, value in last.registers.items():
             values = [one.registers.get(name) for one in visits]
-            if value is None or values[-2] is None or values[-3] is None or name in state.data:
+            if value is None or values[-2] is None or values[-3] is None or state.data.get(name):
                 growth[name] = None
             elif (turn := turn_of(values)) is None:
-                is_regular = False
+                growth[name] = None
+                is_regular = is_regular and name in state.data
             else:
                 turns[name] = turn
                 if turn[0] == 1 and value.dtype != np.bool_:
@@ -442,9 +445,17 @@ class _Group:
             self.iterated[head] += count
         visits.clear()
 
+    def _is_known_data(self, at: int, data: set[str]) -> bool:
+        """Whether a branch depends on loaded values that are known, and that change from one iteration to the next."""
+        if not self.program.code[at].predicate:
+            return False
+        read = [self.state.data[name] for name in data & self.program.reads[at]]
+        return bool(read) and not any(read)
+
     def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
         """How many more iterations go this way in all warps."""
-        program, data = self.program, self.state.data.keys()
+        program = self.program
+        data = {name for name, origins in self.state.data.items() if origins or growth.get(name) is None}
         # Loops within it that were skipped are taken to go the same way, and what they leave behind is not known.
         has_skips = any(index < 0 for index in path)
         inner = inner_of(path, program) if has_skips else [False] * len(path)
@@ -479,6 +490,12 @@ class _Group:
             if len(chosen) == size:
                 break
         order = sorted(chosen | branches)
+        if any(
+            # What differs in each iteration, and is known, decides whether the next one goes this way.
+            not inner[place] and path[place] in program.control and self._is_known_data(path[place], data)
+            for place in places
+        ):
+            return 0
         follows = {place: path[(place + 1) % len(path)] for place in branches}
         sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special)
         sub.assumed = replace(self.state.assumed, notes=set())

@@ -47,6 +47,19 @@ def test_virtual_and_real_recordings_agree() -> None:
     assert not virtual[0].environment.gpu
 
 
+def test_small_integers_are_stored_with_a_launch_and_time_follows_them() -> None:
+    loops = Path(__file__).parents[1] / "timing" / "loops.py"
+    real, virtual = (
+        next(one for one in irscope.record_all(loops, virtual=on) if one.name == "ragged") for on in (False, True)
+    )
+    for path in ("starts", "pages"):
+        arguments = [one.launch.record and one.launch.record.argument(path) for one in (real, virtual)]
+        assert arguments[0] is not None
+        assert arguments[0].data
+        assert arguments[0] == arguments[1]
+    assert irscope.time(real, part="h200").seconds == irscope.time(virtual, part="h200").seconds
+
+
 def test_a_kernel_launched_before_is_recorded_in_this_process() -> None:
     import importlib.util
 

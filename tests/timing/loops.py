@@ -1,5 +1,5 @@
 """Loops that a walk has to follow: one within two others, one whose loads decide where the next ones are, one that
-calls subroutines.
+calls subroutines, one whose length and addresses stand in small tensors.
 """
 
 import torch
@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
+LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 WIDE = (1 << 33) + 7
 
 
@@ -30,6 +31,17 @@ def chase(x, y, steps, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def ragged(x, starts, pages, y, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for number in range(tl.load(starts + row), tl.load(starts + row + 1)):
+        page = tl.load(pages + number)
+        if page % 3 != 0:
+            total += tl.load(x + page * BLOCK + tl.arange(0, BLOCK))
+    tl.store(y + row * BLOCK + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
 def quotients(x, y, divisor, steps, BLOCK: tl.constexpr):
     total = tl.zeros([BLOCK], tl.float32)
     for step in tl.range(steps):
@@ -45,3 +57,7 @@ for warps in (1, 2, 8):
     chase[(1024,)](x, y, STEPS, BLOCK=512, num_warps=warps)
 x, y = (torch.empty(STEPS * 256, device="cuda") for _ in range(2))
 quotients[(1,)](x, y, WIDE, STEPS, BLOCK=256, num_warps=4)
+starts = torch.tensor([0, *LENGTHS]).cumsum(0).to("cuda", torch.int32)
+pages = torch.tensor([number * 37 % sum(LENGTHS) for number in range(sum(LENGTHS))], device="cuda", dtype=torch.int32)
+x, y = torch.empty(sum(LENGTHS) * 256, device="cuda"), torch.empty(len(LENGTHS) * 256, device="cuda")
+ragged[(len(LENGTHS),)](x, starts, pages, y, BLOCK=256, num_warps=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from irscope.device.clocks import CLOCKS
 from irscope.ir.asm.sass import parse_sass
-from irscope.timing.accesses import KINDS, CtaWatch, TileWatch
+from irscope.timing.accesses import KINDS, CtaWatch, TileWatch, _copied
 from irscope.timing.execution import _in_step
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, State
@@ -51,6 +52,20 @@ def test_stores_of_words_to_the_same_sectors_are_merged_if_none_comes_between(
     alone = _MEASURED[f"l2_again_{size}B_{apart}apart_1times_1between"]["median"]
     together = _MEASURED[f"l2_again_{size}B_{apart}apart_{times}times_{between}between"]["median"]
     assert _passed(size, apart, times, between) == pytest.approx(together / alone, abs=0.16)
+
+
+_COPIES = [name for name in _MEASURED if re.match(r"copy_\d+B_ca_.*_0again", name) and "132to" not in name]
+"""Of lanes 132 bytes apart the lookups of 32 lines take longer."""
+
+
+@pytest.mark.parametrize("name", _COPIES)
+def test_copies_from_l1_take_their_conflicts_on_both_sides(name: str) -> None:
+    numbers = re.findall(r"\d+", name)
+    size, lanes, outside, inside, jump_outside, jump_inside = map(int, numbers[:6])
+    lane, group = np.arange(32) % lanes, np.arange(32) // lanes
+    source, target = lane * outside + group * jump_outside, lane * inside + group * jump_inside
+    wavefronts = _copied(source[None, :], target[None, :], size, None)
+    assert wavefronts <= _MEASURED[name]["median"] <= wavefronts + 1.3
 
 
 @pytest.mark.parametrize("share", [1, 2, 4, 16])

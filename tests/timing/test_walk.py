@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from irscope.api.explain import Explainer
@@ -25,6 +27,7 @@ SCRIPT = Path(__file__).with_name("specialized.py")
 SIZE, TILE, STEP = 512, 128, 64
 """As the script has them."""
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
+LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 """As `loops.py` has them."""
 
 
@@ -127,6 +130,30 @@ def test_a_loop_within_two_others_is_counted_whole() -> None:
                 counts[entry.payload.kind] += weight * entry.payload.is_on * len(group.rows)
     # All warps load the same, and one of them stores.
     assert counts == {"load": execution.warps * COLUMNS * ROWS * SETS, "store": COLUMNS * ROWS}
+
+
+def test_lengths_and_indices_that_the_capture_holds_are_followed() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "ragged")
+    execution = execute(capture, clock_of(capture.target, None))
+    assert not execution.assumed
+    firsts = [sum(LENGTHS[:row]) for row in range(len(LENGTHS) + 1)]
+    added = [
+        sum(number * 37 % sum(LENGTHS) % 3 != 0 for number in range(first, last)) for first, last in pairwise(firsts)
+    ]
+    counts = Counter[int]()
+    for group in execution.groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if isinstance(entry, Observed) and entry.payload is not None and entry.payload.is_on:
+                counts[entry.payload.array] += round(weight * len(group.rows))
+    # The row whose length is next to the mean is walked whole, by both warps.
+    assert (counts[1], counts[3]) == (2 * added[4], 2 * LENGTHS[4])
+    # So many instructions more for each row of `pages`, and so many for each that is added.
+    filled = np.array(LENGTHS) > 0
+    columns = np.stack([np.ones(len(LENGTHS)), np.array(LENGTHS), np.array(added)], 1)[filled]
+    solved, _, rank, _ = np.linalg.lstsq(columns, execution.work[filled], rcond=None)
+    assert rank == 3
+    assert columns @ solved == pytest.approx(execution.work[filled], rel=1e-6)
+    assert execution.work[3] < execution.work[filled].min()
 
 
 def test_fewer_warps_find_no_more_of_random_data_in_the_caches() -> None:

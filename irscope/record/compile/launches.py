@@ -339,7 +339,7 @@ class PendingLaunches:
     Not by thread: Triton may compile in a thread of its own.
     """
 
-    def __init__(self, values: Callable[[Any], dict[str, Any]] = lambda tensor: {}) -> None:
+    def __init__(self, values: Callable[[Any], dict[str, Any]]) -> None:
         """`values`: what is known of a tensor's data, as fields of an Argument."""
         self._values = values
         self._described: dict[int, tuple[Any, dict[str, Any]]] = {}

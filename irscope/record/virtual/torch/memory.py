@@ -30,7 +30,7 @@ KNOWN_ELEMENTS = 16384
 _KNOWN_BYTES = 8 * KNOWN_ELEMENTS
 
 _INDEX_BYTES = 64 << 10
-"""Of an integer tensor that a script made on the virtual GPU: by its elements the addresses of a gather are known."""
+"""Of an integer tensor whose data are stored: lengths, offsets and indices, by which addresses and loops are known."""
 
 _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
@@ -339,14 +339,16 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
 def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     """The range of an integer tensor, its data if it has at most so many bytes, or that nothing was written to it.
 
-    Of an integer tensor of the virtual GPU the data are stored up to a fixed size, too.
-
-    None of them if it is not known: a tensor of the virtual GPU as far as the script gave its values; one of a GPU is
-    read only where any data are wanted, which waits for the GPU.
+    Of a small integer tensor the data are stored in any case. None of them if it is not known: a tensor of the virtual
+    GPU as far as the script gave its values; one of a GPU is read where it is small or any data are wanted, which
+    waits for the GPU, and not while a CUDA graph is captured.
     """
     # To the functions of the virtual GPU's mode it is a tensor of a GPU.
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        if not tensor.is_meta and not most_bytes:
+        is_small = not tensor.dtype.is_floating_point and tensor.numel() * tensor.element_size() <= _INDEX_BYTES
+        if not tensor.is_meta and not most_bytes and not is_small:
+            return {}
+        if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
             return {}
         if (mark := _unwritten(tensor)) is not None:
             return {"is_unwritten": not mark.launches, "empty_storage": mark.number, "launches_before": mark.launches}
@@ -357,7 +359,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
-            most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
+            most_bytes = max(most_bytes, _INDEX_BYTES)
         size = values.numel() * values.element_size()
         if not known.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
