@@ -17,7 +17,10 @@ from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import ARRAY_BITS, TRUE, State, address_of, predicate, width_of
 
-__all__ = ["GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "TileWatch"]
+__all__ = [
+    "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "TileWatch",
+    "active_lanes",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -82,7 +85,7 @@ class Access:
     """The part of the warps that execute it: a predicate may turn it off."""
 
 
-def _active(item: Instruction, state: State, lanes: Array | None) -> Array | None:
+def active_lanes(item: Instruction, state: State, lanes: Array | None) -> Array | None:
     """Which lanes execute an instruction; None if that is not known, and all may."""
     value: Array | None = np.ones((1, 1), np.bool_)
     if item.predicate:
@@ -138,7 +141,7 @@ class CtaWatch:
     def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, __: int) -> Access | None:
         base = item.opcode.partition(".")[0]
         kind = KINDS[base]
-        active = _active(item, state, lanes)
+        active = active_lanes(item, state, lanes)
         if kind == "barrier":
             return _named_barrier(item) if active is None or active.any() else None
         if kind == "phase":
@@ -287,8 +290,8 @@ def _copied(source: Array, target: Array, width: int, active: Array | None) -> f
     """Wavefronts of a warp's copy from L1's lines to shared memory.
 
     In each one the first lane of a bank reads it, and of those that read the first one of a bank writes it, also where
-    lanes have one word (`benchmarks.microbench --only copies`: 11.2 where eight lanes of one bank to read have eight banks to write, and
-    the four of one bank to write have four banks to read; on one side alone it is the conflicts of that side).
+    lanes have one word (`benchmarks.microbench --only copies`: 11.2 where eight lanes of one bank to read have eight
+    banks to write, and the four of one bank to write have four banks to read).
     """
     shape = np.broadcast_shapes(source.shape, target.shape, (1, 32), active.shape if active is not None else (1, 1))
     mask = np.broadcast_to(TRUE if active is None else active, shape)[:4]
@@ -397,7 +400,7 @@ class TileWatch:
             value = address.value(state) if address is not None else None
         if value is None:
             return
-        active = _active(item, state, lanes)
+        active = active_lanes(item, state, lanes)
         on = np.ones(len(ctas), np.bool_) if active is None else np.broadcast_to(active, ctas.shape)[:, 0]
         if not on.any():
             return
@@ -444,7 +447,7 @@ class NeighbourWatch:
             return None
         address = address_of(operands[-1] if kind == "copy" else operands[0])
         value = address.value(state) if address is not None else None
-        active = _active(item, state, lanes)
+        active = active_lanes(item, state, lanes)
         if address is None or value is None or address.origins(state):
             return None
         warps = state.special["CTA"] * _MOST_WARPS + state.special["WARP"]

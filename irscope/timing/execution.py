@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from irscope.device.clocks import Clock
 from irscope.device.occupancy import occupancy, occupancy_of, warps_of
 from irscope.errors import UsageError
+from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction, parse_sass
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.reader import parse_mlir
@@ -27,7 +28,18 @@ from irscope.ir.mlir.types import parse_type
 from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
-from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, NeighbourWatch, TileWatch
+from irscope.timing.accesses import (
+    GRANULE,
+    KINDS,
+    SECTOR,
+    SPILLS,
+    Access,
+    CtaWatch,
+    DataWatch,
+    NeighbourWatch,
+    TileWatch,
+    active_lanes,
+)
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.traffic import pairs_of, traffic_of
@@ -39,6 +51,10 @@ Array = NDArray[Any]
 
 _MOST_CTAS = 1536
 """CTAs whose ways are followed."""
+_ACCESS = 32.0
+"""Instructions that take as long as an access to memory."""
+_NEAR = 0.02
+"""How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
 """Major compute capability → where the parameters of a kernel begin in the constant bank."""
 _GRID = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
@@ -122,8 +138,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     # One CTA with all lanes.
     at_once = min(resident * clock.units, ctas)
     neighbours = NeighbourWatch(grid)
-    if assumed.contents:
-        neighbours = NeighbourWatch(grid, _representative(program, launch, neighbours.cta, at_once, stages))
+    if assumed.contents and not launch.is_specialized:
+        neighbours = NeighbourWatch(grid, _representative(program, launch, neighbours.cta, stages))
     middle = neighbours.cta
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
@@ -136,14 +152,12 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
-    others = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
-    work = np.zeros(len(shown))
-    for walked in others:
-        np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
+    work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles)
+    work = work.reshape(len(shown), len(leaders)).sum(axis=1)
     own = np.searchsorted(shown, middle)
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
     if len(shown) < ctas:
-        work = np.interp(np.linspace(0, 1, min(ctas, 1 << 16)), np.linspace(0, 1, len(work)), work)
+        work = np.interp(np.linspace(0, ctas - 1, min(ctas, 1 << 16)), shown, work)
 
     def walk_neighbours() -> None:
         # Shared memory is that of one CTA.
@@ -164,21 +178,53 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     )  # fmt: skip
 
 
-def _representative(program: Program, launch: _Launch, middle: int, at_once: int, stages: int) -> int:
-    """The CTA that executes as many instructions as the mean, next to the middle; data decide how many that are."""
+def _representative(program: Program, launch: _Launch, middle: int, stages: int) -> int:
+    """The CTA that does as much as the mean, next to the middle of each axis, where data decide how much that is.
+
+    It is counted in some CTAs, by the first and the last lane of each warp.
+    """
     x, y, z = launch.grid
-    shown, _ = _sample(prod(launch.grid), at_once, middle)
+    warps = launch.warps
+    drawn = np.random.default_rng(0).integers(0, prod(launch.grid), max(_MOST_CTAS // warps // 2, 32))
+    ctas = np.unique(np.append(drawn, middle))
     # Each has a neighbour before it on every axis.
-    axes = ((shown % x, x), (shown // x % y, y), (shown // (x * y), z))
-    shown = shown[np.logical_and.reduce([(place > 0) | (size == 1) for place, size in axes])]
-    lengths = np.zeros(len(shown))
-    assumed = replace(launch.assumed, notes=set(), iterations={})
-    state = launch.state(shown, np.zeros(len(shown), np.int64), 1, assumed)
-    for walked in walk(program, state, lambda *_: None, stages):
-        lengths[walked.rows] = walked.instructions
-    apart = np.abs(lengths - lengths.mean())
-    near = apart <= apart.min() + 0.02 * lengths.mean()
-    return int(shown[near][np.abs(shown[near] - middle).argmin()])
+    axes = ((ctas % x, x), (ctas // x % y, y), (ctas // (x * y), z))
+    ctas = ctas[np.logical_and.reduce([(place > 0) | (size == 1) for place, size in axes])]
+    threads = np.stack([np.arange(warps) * 32, np.arange(warps) * 32 + 31]).reshape(-1)
+    state = launch.state(np.repeat(ctas, len(threads)), np.tile(threads // 32, len(ctas)), 1)
+    lanes = np.tile(threads % 32, len(ctas))[:, None]
+    state.special = {**state.special, "SR_LANEID": lanes, "SR_TID.X": state.special["WARP"] * 32 + lanes}
+    state.assumed = replace(launch.assumed, notes=set(), iterations={})
+    work = _work(program, state, stages).reshape(len(ctas), len(threads)).sum(axis=1)
+    apart = np.abs(work - work.mean())
+    near = apart <= apart.min() + _NEAR * work.mean()
+    return int(ctas[near][np.abs(ctas[near] - middle).argmin()])
+
+
+def _work(program: Program, state: State, stages: int, watch: TileWatch | None = None) -> Array:
+    """What each row does: its instructions, and its accesses as so many more as they take longer."""
+    done: list[Array] = []
+
+    def observe(index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> Access | None:
+        if watch is not None:
+            watch(index, item, state, lanes, count)
+        active = active_lanes(item, state, lanes)
+        if active is not None and not active.any():
+            return None
+        on = np.ones(state.rows) if active is None else np.broadcast_to(active[:, 0], (state.rows,)).astype(float)
+        done.append(np.zeros(len(of_all)))
+        done[-1][state.special["ROW"][:, 0]] = on
+        return Access(KINDS[item.opcode.partition(".")[0]], value=len(done) - 1)
+
+    of_all = np.zeros(state.rows)
+    state.special = {**state.special, "ROW": np.arange(state.rows)[:, None]}
+    for walked in walk(program, state, observe, stages):
+        each = np.ones((len(walked.trace), len(walked.rows)))
+        for place, entry in enumerate(walked.trace):
+            if isinstance(entry, Observed) and entry.payload is not None:
+                each[place] += _ACCESS * done[entry.payload.value][walked.rows]
+        of_all[walked.rows] = walked.counted(each)
+    return of_all
 
 
 def _kernel_of(capture: Capture) -> SassFunction:

@@ -477,13 +477,34 @@ def _waited(item: Instruction) -> Step:
     return lambda state: put(state, target, TRUE)
 
 
+def _copied(item: Instruction) -> Step:
+    """An asynchronous copy to shared memory of integers that the capture holds."""
+    places = [address_of(one) for one in item.operands if "[" in one]
+    masks = [predicate(one) for one in (item.predicate, item.operands[-1]) if one.lstrip("@!").startswith(("P", "UP"))]
+    width = width_of(item.opcode)
+
+    def run(state: State) -> None:
+        target, source = (place.value(state) if place is not None else None for place in (places[0], places[-1]))
+        if state.shared is None or target is None or source is None:
+            return
+        words = state.assumed.held(source, width)
+        mask: Value = TRUE
+        for read in masks:
+            mask = None if mask is None or (value := read(state)) is None else mask & value
+        if words is not None:
+            state.shared.store(target, words, mask, frozenset())
+
+    return run
+
+
 _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **ARITHMETIC,
     **dict.fromkeys(("MOV", "UMOV"), _moved),
     "CS2R": _zeros,
     **dict.fromkeys(("LDG", "LD"), _loaded),
     **dict.fromkeys(("STS", "LDS"), _shared),
-    **dict.fromkeys(("LDGSTS", "STG", "ST", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
+    "LDGSTS": _copied,
+    **dict.fromkeys(("STG", "ST", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
     "HFMA2": _half_constants,
     **dict.fromkeys(("S2R", "S2UR"), _special),
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), _loaded_constant),

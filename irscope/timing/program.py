@@ -29,7 +29,9 @@ class Program:
         self.is_observed = [observed(item) for item in self.code]
         self.reads = [frozenset(_reads(item)) for item in self.code]
         self.kept = {
-            index: frozenset(item.writes).difference(item.reads) for index, item in enumerate(self.code) if item.predicate
+            index: frozenset(item.writes).difference(item.reads)
+            for index, item in enumerate(self.code)
+            if item.predicate
         }
         """Instruction with a predicate → what it reads only in that it keeps it where the predicate does not hold."""
         # The mask of a copy is a predicate that the copy does not change.

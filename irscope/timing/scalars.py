@@ -133,14 +133,22 @@ class SharedWords:
             return
         for number, value in enumerate(values):
             places = np.minimum((address >> 2) + number, len(self.words) - 1)
-            mask = np.broadcast_to(TRUE if active is None else active, np.broadcast_shapes(places.shape, (1, 32)))
-            places = np.broadcast_to(places, np.broadcast_shapes(places.shape, mask.shape))
-            mask = np.broadcast_to(mask, places.shape)
-            self.is_known[places[mask]] = value is not None
+            mask = TRUE if active is None else active
+            shape = np.broadcast_shapes(places.shape, mask.shape, (1, 32) if value is None else (*value.shape[:1], 32))
+            chosen = np.broadcast_to(mask, shape)
+            places = np.broadcast_to(places, shape)[chosen]
+            self.is_known[places] = value is not None
             if value is not None:
-                shape = np.broadcast_shapes(places.shape, value.shape)
-                chosen = np.broadcast_to(mask, shape)
-                self.words[np.broadcast_to(places, shape)[chosen]] = np.broadcast_to(value, shape)[chosen]
+                self.words[places] = np.broadcast_to(value, shape)[chosen]
+
+    def chosen(self, choose: Callable[[Array], Array]) -> SharedWords:
+        """Of some of the rows: itself where they are warps of one CTA, else what these stored last."""
+        if self.words is not None:
+            return self
+        found = SharedWords(0, 1)
+        found.last = [value if value is None else choose(value) for value in self.last]
+        found.origins = self.origins
+        return found
 
     def load(self, address: Value, number: int) -> Value:
         if self.words is None:

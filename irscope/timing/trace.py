@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from irscope.timing.program import Program
 
 __all__ = [
-    "Entry", "Observed", "Skip", "Walked", "bytes_read", "index_of", "inner_of", "is_regular", "path_of", "turn_of",
-    "waits_of",
+    "Absence", "Entry", "Observed", "Skip", "Walked", "bytes_read", "index_of", "inner_of", "is_regular", "path_of",
+    "turn_of", "waits_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -50,6 +50,17 @@ class Observed:
 Entry = int | Observed | Skip
 
 
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Rows of a group that left a loop before others of it."""
+
+    parts: Array
+    """Of each row: the part that it does not execute of what the entries stand for."""
+    begin: int
+    end: int
+    """Between which entries of the trace."""
+
+
 @dataclass(slots=True)
 class Walked:
     """The way of one group of warps."""
@@ -57,11 +68,20 @@ class Walked:
     rows: Array
     """Which of the warps."""
     trace: list[Entry] = field(default_factory=list[Entry])
+    absent: list[Absence] = field(default_factory=list[Absence])
 
     @property
-    def instructions(self) -> float:
+    def instructions(self) -> Array:
         """How many instructions each warp executes, those skipped included."""
-        return sum(self.weights())
+        return self.counted(np.ones((len(self.trace), 1)))
+
+    def counted(self, amounts: Array) -> Array:
+        """The sum for each warp of what each entry (first axis) amounts to for all or for each of them (second)."""
+        weighted = amounts * np.array(self.weights())[:, None]
+        total = np.broadcast_to(weighted.sum(axis=0), len(self.rows))
+        for absence in self.absent:
+            total = total - absence.parts * weighted[absence.begin : absence.end].sum(axis=0)
+        return total
 
     def weights(self) -> list[float]:
         """How often each entry of the trace stands for itself: skipped iterations count with those before them."""

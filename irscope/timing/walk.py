@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Instruction
+from irscope.timing.iterations import ENDLESS, MOST_ITERATIONS, same_iterations
 from irscope.timing.program import Program
 from irscope.timing.scalars import Registers, State, WordsForWorkers, predicate
 from irscope.timing.trace import (
+    Absence,
     Entry,
     Observed,
     Skip,
     Walked,
     bytes_read,
     index_of,
-    inner_of,
     is_regular,
     path_of,
     turn_of,
@@ -43,8 +44,6 @@ Array = NDArray[Any]
 _MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
 """Instructions of one group; where a loop is too long for its first iterations to be among so many."""
 _MOST_GROUPS = 24
-_MOST_STEPPED = 4096
-_ENDLESS = 1 << 30
 _PATIENCE = 20
 """Iterations after which a register that neither grows nor comes round is left."""
 _UNKNOWN_ITERATIONS = 8
@@ -84,7 +83,8 @@ def walk(
                 # The first warps tell the others what to run, so they come first.
                 groups.sort(key=lambda each: -int(each.rows[0]))
         else:
-            done.append(Walked(group.rows, group.trace))
+            group._rejoined(len(program.code))
+            done.append(Walked(group.rows, group.trace, group.absent))
     return done
 
 
@@ -111,6 +111,9 @@ class _Group:
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
+        self.left: list[tuple[int, int, Array]] = []
+        """(index from which on they are back, trace until then, rows) of rows that have left a loop before others."""
+        self.absent: list[Absence] = []
         self.returns: list[tuple[int, list[tuple[int, Array]]]] = []
         """Of each call: where it returns to, and the lanes that are on there."""
         self.iterated: dict[int, int] = {}
@@ -129,6 +132,7 @@ class _Group:
             at = self.at
             while self.active and at >= self.active[-1][0]:
                 self.active.pop()
+                self._rejoined(at)
             if at in control:
                 append(at)
                 outcome = self._branch(at, allow_split)
@@ -187,6 +191,9 @@ class _Group:
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
+        if self.state.lanes == 1 and self.active and (on := self.active[-1][1]).any():
+            # Rows that are off take the way of those that are on.
+            taken = np.where(on, taken, np.broadcast_to(taken, np.broadcast_shapes(on.shape, taken.shape))[on][0])
         whole: Array = np.asarray(taken.all(axis=1))
         some: Array = np.asarray(taken.any(axis=1))
         if base == "EXIT":
@@ -202,6 +209,9 @@ class _Group:
         if goes.all():
             return self._went(at, target)
         if goes.any() and goes.size > 1:
+            if target <= at and self.state.lanes == 1:
+                self._leave(at, ~taken)
+                return self._went(at, target)
             if allow_split:
                 return self._split(goes, taken, at, end=False)
             return self._went(at, target) if goes.mean() > 0.5 else at + 1
@@ -289,7 +299,7 @@ class _Group:
             for array, amount in bytes_read(loop, None, len(self.rows)).items()
             if amount and array in assumed.array_bytes
         ]
-        return min(max(ceil(max(counts) - 0.01), 1), _MOST_STEPPED) if counts else 0
+        return min(max(ceil(max(counts) - 0.01), 1), MOST_ITERATIONS) if counts else 0
 
     def _went(self, at: int, target: int) -> int:
         if target > at:
@@ -301,7 +311,7 @@ class _Group:
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
         if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
-            self._skip(target, visits)
+            self._skip(at, target, visits)
         return target
 
     def _by_table(self, at: int, table: Sequence[int]) -> int | list[_Group]:
@@ -346,11 +356,29 @@ class _Group:
             for head, visits in self.visits.items()
         }
         group.active = self._lanes(self.active, chosen)
+        group.left = [(until, begin, rows[chosen]) for until, begin, rows in self.left]
+        group.absent = [replace(one, parts=one.parts[chosen]) for one in self.absent]
         group.returns = [(back, self._lanes(active, chosen)) for back, active in self.returns]
         return group
 
     def _lanes(self, active: list[tuple[int, Array]], chosen: Array) -> list[tuple[int, Array]]:
         return [(until, self._chosen(lanes, chosen)) for until, lanes in active]
+
+    def _leave(self, at: int, rows: Array) -> None:
+        """Some rows leave a loop by the branch at its end, and wait behind it for the others.
+
+        Rows are CTAs here, by one lane of each, and what they do is counted without following each alone.
+        """
+        if self.active:
+            rows = rows & self.active[-1][1]
+        self.left.append((at + 1, len(self.trace), np.broadcast_to(rows[:, 0], (self.state.rows,))))
+        self._mask(at + 1, ~rows)
+
+    def _rejoined(self, at: int) -> None:
+        """Note for how long those were absent that are back at an instruction."""
+        while self.left and at >= self.left[-1][0]:
+            _, begin, rows = self.left.pop()
+            self.absent.append(Absence(rows.astype(float), begin, len(self.trace)))
 
     def _split(self, goes: Array, taken: Array, at: int, end: bool) -> list[_Group]:
         goes = np.broadcast_to(goes, (self.state.rows,))
@@ -374,9 +402,10 @@ class _Group:
         special = {name: self._chosen(value, chosen) for name, value in state.special.items()}
         registers = self._registers(state.registers, chosen)
         told = None if state.partition is None else self._chosen(state.partition, chosen)
+        shared = None if state.shared is None else state.shared.chosen(lambda value: self._chosen(value, chosen))
         return State(
             len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data),
-            state.shared, state.workers, state.turn, told,
+            shared, state.workers, state.turn, told,
         )  # fmt: skip
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:
@@ -387,7 +416,7 @@ class _Group:
 
     # Skipping iterations
 
-    def _skip(self, head: int, visits: list[_Visit]) -> None:
+    def _skip(self, latch: int, head: int, visits: list[_Visit]) -> None:
         first, second, last = visits[-3:]
         path = path_of(self.trace[second.place : last.place])
         if path != path_of(self.trace[first.place : second.place]):
@@ -402,7 +431,8 @@ class _Group:
                 growth[name] = None
             elif (turn := turn_of(values)) is None:
                 growth[name] = None
-                is_regular = is_regular and name in state.data
+                # What is known to differ is taken as it comes, but for what switches instructions on and off.
+                is_regular = is_regular and name in state.data and value.dtype != np.bool_
             else:
                 turns[name] = turn
                 if turn[0] == 1 and value.dtype != np.bool_:
@@ -413,10 +443,11 @@ class _Group:
         is_regular = is_regular and round_of_waits is not None
         if not is_regular and len(visits) < _PATIENCE:
             return
-        count = self._same(path, growth, last.registers)
+        on = self.active[-1][1][:, 0] if self.active and state.lanes == 1 else np.ones(1, np.bool_)
+        count, left = same_iterations(self.program, state, path, growth, last.registers, head, on)
         if head in self.iterated:
             count = min(count, self.bounds[head] - self.iterated[head] - 1)
-        if count >= _ENDLESS:
+        if count >= ENDLESS:
             return
         # Buffers and their phases come round after some iterations.
         step = lcm(round_of_waits or 1, *(period for period, _ in turns.values()))
@@ -425,8 +456,9 @@ class _Group:
         count = count // step * step
         if count <= 0:
             return
+        each = np.where(on, np.minimum(left, count), count)
         window = 1
-        while window < self.stages + 2 and window + 2 < len(visits):
+        while (window < self.stages + 2 or not is_regular) and window + 2 < len(visits):
             begin, end = visits[-2 - window].place, visits[-1 - window].place
             if path_of(self.trace[begin:end]) != path:
                 break
@@ -439,131 +471,13 @@ class _Group:
         for name, (period, grown) in turns.items():
             value = registers[name]
             if value is not None and grown.any():
-                registers[name] = value + grown * (count // period) & 0xFFFFFFFF
+                times = count // period if each.size == 1 else each[:, None] // period
+                registers[name] = value + grown * times & 0xFFFFFFFF
         state.registers = registers
+        if (each < count).any():
+            end = len(self.trace) - 1
+            self.absent.append(Absence((count - each) / (1 + count), end - (last.place - second.place), end))
+            self._leave(latch, (each < count)[:, None])
         if head in self.iterated:
             self.iterated[head] += count
         visits.clear()
-
-    def _is_known_data(self, at: int, data: set[str]) -> bool:
-        """Whether a branch depends on loaded values that are known, and that change from one iteration to the next."""
-        if not self.program.code[at].predicate:
-            return False
-        read = [self.state.data[name] for name in data & self.program.reads[at]]
-        return bool(read) and not any(read)
-
-    def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
-        """How many more iterations go this way in all warps."""
-        program = self.program
-        data = {name for name, origins in self.state.data.items() if origins or growth.get(name) is None}
-        # Loops within it that were skipped are taken to go the same way, and what they leave behind is not known.
-        has_skips = any(index < 0 for index in path)
-        inner = inner_of(path, program) if has_skips else [False] * len(path)
-        places = [place for place, index in enumerate(path) if index >= 0]
-        branches = {
-            place
-            for place in places
-            if not inner[place]
-            and path[place] in program.control
-            and program.code[path[place]].predicate
-            and data.isdisjoint(program.reads[path[place]])
-        }
-        # The predicates of branches, and what they come from.
-        chosen: set[int] = set()
-        needed: set[str] = set()
-        carried: set[str] = set()
-        for _ in range(4):
-            size = len(chosen)
-            for place in reversed(places):
-                index = path[place]
-                if place in branches:
-                    needed |= {name for name in program.reads[index] if name.startswith(("P", "UP"))}
-                elif needed & program.writes[index] and path[place] not in program.control:
-                    chosen.add(place)
-                    if inner[place]:
-                        needed -= program.writes[index]
-                        continue
-                    if not program.code[index].predicate:
-                        needed -= program.writes[index]
-                    needed |= program.reads[index]
-            carried = set(needed)
-            if len(chosen) == size:
-                break
-        order = sorted(chosen | branches)
-        if any(
-            # What differs in each iteration, and is known, decides whether the next one goes this way.
-            not inner[place] and path[place] in program.control and self._is_known_data(path[place], data)
-            for place in places
-        ):
-            return 0
-        follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special)
-        sub.assumed = replace(self.state.assumed, notes=set())
-
-        def goes_on(side_by_side: bool = False) -> Array:
-            """Whether an iteration goes this way; of several next to one another in place of lanes, each."""
-            alive = np.ones(1, np.bool_)
-            for place in order:
-                index = path[place]
-                if inner[place]:
-                    for name in program.writes[index]:
-                        sub.registers[name] = None
-                    continue
-                if place not in branches:
-                    program.steps[index](sub)
-                    continue
-                taken = predicate(program.code[index].predicate)(sub)
-                if taken is None:
-                    continue
-                target = program.targets.get(index, -1)
-                if not side_by_side:
-                    is_back = target <= index and program.bases[index] == "BRA"
-                    taken = taken.any(axis=1, keepdims=True) if is_back else taken.all(axis=1, keepdims=True)
-                was_taken = follows[place] == target and follows[place] != index + 1
-                alive = alive & (taken == was_taken).all(axis=0)
-                if not alive.any():
-                    break
-            return alive
-
-        known = {name: registers[name] for name in carried - data if registers.get(name) is not None}
-        linear = all(
-            growth.get(name) is not None
-            for name, value in known.items()
-            if value is not None and name in growth and value.dtype != np.bool_
-        )
-        if not linear:
-            count, most = 0, min(_MOST_STEPPED, _MOST_OF_LONG_LOOPS // max(len(order), 1))
-            while count < most and goes_on().all():
-                count += 1
-            return count
-
-        def at(iteration: int | Array) -> Array:
-            for name in carried:
-                value, grown = registers.get(name), growth.get(name)
-                if value is not None and grown is not None:
-                    sub.registers[name] = value + grown * iteration & 0xFFFFFFFF
-                elif name in registers:
-                    sub.registers[name] = value
-            return goes_on(not isinstance(iteration, int))
-
-        low, high, begin = 0, 1, 0
-        is_uniform = all(value is None or value.shape[1] == 1 for value in map(registers.get, carried))
-        if is_uniform and not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
-            # A counter that ends a loop at one value alone would be passed over by larger steps.
-            for begin in range(0, _MOST_STEPPED * 8, _MOST_STEPPED):
-                alive = at(np.arange(begin, begin + _MOST_STEPPED)[None, :])
-                if not alive.all():
-                    return begin + int(alive.argmin())
-                if alive.size == 1:
-                    return _ENDLESS
-            low, high = 7 * _MOST_STEPPED, 14 * _MOST_STEPPED
-        elif not at(0).all():
-            return 0
-        while at(high).all():
-            low, high = high, high * 2
-            if high > _ENDLESS:
-                return _ENDLESS
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if at(middle).all() else (low, middle)
-        return low + 1

@@ -42,6 +42,16 @@ def ragged(x, starts, pages, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def triangle(x, y, SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for column in tl.range(row + 1):
+        for step in tl.range(column % 5 + row // 4):
+            total = total * 0.5 + tl.load(x + column * SIZE + step)
+    tl.store(y + row, total)
+
+
+@triton.jit
 def quotients(x, y, divisor, steps, BLOCK: tl.constexpr):
     total = tl.zeros([BLOCK], tl.float32)
     for step in tl.range(steps):
@@ -61,3 +71,5 @@ starts = torch.tensor([0, *LENGTHS]).cumsum(0).to("cuda", torch.int32)
 pages = torch.tensor([number * 37 % sum(LENGTHS) for number in range(sum(LENGTHS))], device="cuda", dtype=torch.int32)
 x, y = torch.empty(sum(LENGTHS) * 256, device="cuda"), torch.empty(len(LENGTHS) * 256, device="cuda")
 ragged[(len(LENGTHS),)](x, starts, pages, y, BLOCK=256, num_warps=2)
+x, y = torch.empty(40 * 40, device="cuda"), torch.empty(40, device="cuda")
+triangle[(40,)](x, y, SIZE=40, num_warps=1)
