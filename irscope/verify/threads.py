@@ -22,6 +22,7 @@ from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
+from irscope.ir.reach import all_users
 from irscope.layout.computed import computed_map
 from irscope.layout.maps import ThreadMap
 from irscope.machine.memory import GlobalMemory
@@ -201,16 +202,11 @@ def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
     A scalar that is made a tensor goes on to all threads.
     """
     is_scalar = all(kind.form != "tensor" for kind in operation.result_types)
-    waiting, seen = list(operation.results), set(operation.results)
-    while waiting:
-        for user in module.users.get(waiting.pop(), ()):
-            if user.kind == "store":
-                continue
-            if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
-                return False
-            fresh = [value for value in user.results if value not in seen]
-            seen.update(fresh)
-            waiting += fresh
+    for user in all_users(module, operation.results):
+        if user.kind == "store":
+            continue
+        if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
+            return False
     return True
 
 

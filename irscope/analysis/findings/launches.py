@@ -13,9 +13,10 @@ from math import ceil, prod
 from irscope.analysis.findings.lanes import lane_findings
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied, sources_of
+from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.work import work_findings
 from irscope.ir.mlir.model import Operation
+from irscope.ir.reach import all_makers
 from irscope.memory.machine import ACCESSES
 from irscope.timing.predict import Model, Prediction
 
@@ -294,7 +295,7 @@ def _has_dots_in_turn(studied: Studied) -> bool:
         inside = [one for one in loop.walk() if one is not loop]
         made = {value: one for one in inside for value in one.results}
         for dot in (one for one in inside if one.kind == "dot"):
-            if any(one.kind == "dot" for one in sources_of(made, dot.operands[:2])):
+            if any(one.kind == "dot" for one in all_makers(made.get, dot.operands[:2])):
                 return True
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -312,19 +312,6 @@ def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
         if not made.operands:
             return
         value = made.operands[0]
-
-
-def sources_of(made: Mapping[Value, Operation], values: Iterable[Value]) -> Iterator[Operation]:
-    """The operations, of those that make some values, that others are computed from."""
-    open_ = [*values]
-    seen = set(open_)
-    while open_:
-        operation = made.get(open_.pop())
-        if operation is not None:
-            yield operation
-            fresh = [one for one in operation.operands if one not in seen]
-            seen.update(fresh)
-            open_ += fresh
 
 
 class GlobalTraffic:
