@@ -29,6 +29,7 @@ from irscope.machine.ptx import PRINTING, DivergentBarrier, PtxCta, StuckThreads
 from irscope.machine.ptx_registers import CtaListener, CtaMemory
 from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture, StageKind
 from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
@@ -141,7 +142,7 @@ class CtaVerifier:
         in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
         order = SharedOrder(threads, size, granule, in_order, used or None)
-        place = self._place(program)
+        place = program_at(program, self.grid)
         cta = PtxCta(
             function,
             threads,
@@ -183,15 +184,11 @@ class CtaVerifier:
             raise NotRun("the values of clusters of CTAs are not computed")
         memory = CtaGlobal(self._memory, len(self._storages))
         PtxValues(
-            function, function.threads or 0, self._parameters(function), self._place(program), self.grid, CtaListener(),
-            memory, self._tile_of,
+            function, function.threads or 0, self._parameters(function), program_at(program, self.grid), self.grid,
+            CtaListener(), memory, self._tile_of,
         ).run(most)  # fmt: skip
         for number, storage in enumerate(self._storages):
             storage[...] = self._memory.contents(number)
-
-    def _place(self, program: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return (program % x, program // x % y, program // (x * y))
 
     @property
     def _author(self) -> str:

@@ -25,6 +25,7 @@ from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
 from irscope.verify.lowering import lowered_run
 
@@ -319,9 +320,7 @@ class _Comparison:
                 except NotRun:
                     continue
                 if own is not None:
-                    x, y, _ = self._grids[0]
-                    place = (program % x, program // x % y, program // (x * y))
-                    return [[program], [program]], place, own
+                    return [[program], [program]], program_at(program, self._grids[0]), own
         return [*self._programs], None, difference
 
     def _confirmed(self, label: str, before: str, after: str, difference: RingDifference) -> PassMeaning:
@@ -361,9 +360,8 @@ class _Comparison:
                 return PassMeaning(LOWERING, "not decided", str(error), arithmetic="")
             if (place := run.wrong()) is not None:
                 tensor, element = place
-                x, y, _ = self._grids[0]
                 shown = Difference(
-                    (program % x, program // x % y, program // (x * y)), tensor, element,
+                    program_at(program, self._grids[0]), tensor, element,
                     _number(run.before, (tensor, element)), _number(run.after, (tensor, element)),
                     run.agreement.differing, run.agreement, _VARIATION_NAMES[0],
                 )  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import spread_evenly
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
@@ -257,11 +258,4 @@ def chosen_programs(count: int, each: int, most: int | None) -> Sequence[int]:
     if most is None or count * each <= most:
         return range(count)
     wanted = max(most // each, 2)
-    return sorted(
-        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
-    )
-
-
-def spread_evenly(count: int, most: int) -> list[int]:
-    """At most so many numbers below a count, evenly, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
+    return sorted({*spread_evenly(count, wanted), *range(min(wanted // 2, count))})

@@ -31,12 +31,13 @@ from irscope.ir.mlir.model import Operation
 from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, SameThreads, chosen_programs, prove_programs, spread_evenly
+from irscope.verify.programs import ProgramsProof, SameThreads, chosen_programs, prove_programs
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
@@ -395,7 +396,7 @@ class _Verifier:
     ) -> AccessWitness:
         return AccessWitness(
             operation.name, text.place(operation), operation.first_line,
-            self._program(program) if program >= 0 else None, element,
+            program_at(program, self.grid) if program >= 0 else None, element,
         )  # fmt: skip
 
     def _step_of(self, text: ExecutedText, tracer: Tracer) -> tuple[AccessWitness, ...]:
@@ -403,10 +404,6 @@ class _Verifier:
             return ()
         program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
         return (self._witness(text, tracer.step, program, ()),)
-
-    def _program(self, number: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return number % x, number // x % y, number // (x * y)
 
     # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -472,7 +469,7 @@ class _Verifier:
             if self.violations:
                 break
         several = f"{len(programs)} of {self.all_programs} programs"
-        which = f"program {self._program(0)}" if len(programs) == 1 else several
+        which = f"program {program_at(0, self.grid)}" if len(programs) == 1 else several
         self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
