@@ -37,7 +37,7 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, SameThreads, chosen_programs, prove_programs
+from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
@@ -306,19 +306,15 @@ class _Verifier:
             if not is_random:
                 self._tell_conflict(text, conflict)
 
-    def _proof(self) -> ProgramsProof | None:
-        """What z3 proves of the programs of a launch that are too many to execute; None without it."""
+    def _prove(self) -> tuple[int, ...] | None:
+        """None if z3 proves that the programs that are not executed are safe; else some that may not be."""
         record, ir = self.capture.launch.record, self.capture.texts.get("ttir", "")
         if record is None or not ir:
-            return None
+            return ()
         text = ExecutedText(self.capture, ir)
-        return prove_programs(
+        proof = prove_programs(
             text.module, self.grid, record, lambda one: basename(text.place(one)), SameThreads(self.capture, text)
         )
-
-    def _prove(self) -> tuple[int, ...] | None:
-        """None if the programs that are not executed are proved to be safe; else some that may not be."""
-        proof = self._proof()
         if proof is None:
             return ()
         if not proof.reason:

@@ -220,7 +220,9 @@ def diff(
         changes.append(change)
         if text_diff is not None:
             diffs[name] = text_diff
-    differences = [*_input_changes(left, right), *_compiler_changes(left, right)]
+    # What a compile that failed before its end did not come to make of its metadata is no difference.
+    kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
+    differences = [*_changes(*map(inputs_of, kept)), *_compiler_changes(left, right)]
     return Comparison(
         left=left,
         right=right,
@@ -272,12 +274,6 @@ def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> Sche
 def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:
     names = list(dict.fromkeys([*left, *right]))
     return [Change(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
-
-
-def _input_changes(left: Capture, right: Capture) -> list[Change]:
-    """What a compile that failed before its end did not come to make of its metadata is no difference."""
-    kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
-    return _changes(*map(inputs_of, kept))
 
 
 def _source_changes(left: Capture, right: Capture, changes: Iterable[StageChange]) -> list[Change]:

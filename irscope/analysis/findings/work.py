@@ -194,13 +194,9 @@ def _part_masked(
     index = loop.regions[0].blocks[0].arguments[0]
     for iteration in chosen:
         held = intervals(module.kernel, launch, {**known, index: (iteration, iteration)})
-        if all(_is_thrown(held.get(one.operands[0]), bool(_of_dot(module, one))) for one in selects):
+        if all(held.get(one.operands[0]) == ((0, 0) if _of_dot(module, one) else (1, 1)) for one in selects):
             masked.append(iteration)
     return len(masked) / max(len(chosen), 1), str(masked[0]) if masked else ""
-
-
-def _is_thrown(condition: Bounds | None, wanted: bool) -> bool:
-    return condition == ((0, 0) if wanted else (1, 1))
 
 
 # Products that no dot computes.

@@ -147,11 +147,6 @@ _SPACES = ("global", "shared")
 _AMD_SHUFFLES = ("update_dpp", "permlane", "ds_bpermute", "ds_permute", "ds_swizzle", "mov_dpp")
 
 
-def _is_lowered(text: str) -> bool:
-    """Whether an MLIR text is in the dialects of LLVM."""
-    return "llvm.func" in text
-
-
 def _families_of(text: str) -> Mapping[str, int]:
     """_Family -> how many instructions of it the code of one thread has, in the order of the families.
 
@@ -242,7 +237,9 @@ def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Mo
     if trail.first is None:
         return Movie((), (), "", not_kept)
     texts = [trail.first, *(step.right for step in trail.steps)]
-    chosen_at = _choice(trail)
+    # In the last text of TTIR, where functions are inlined and loops are whole.
+    early = [at for at, step in enumerate(trail.steps) if step.passes[-1].stage == _WITHOUT_LAYOUTS]
+    chosen_at = early[-1] if early else -1
     roles = _RoleText(texts[chosen_at + 1])
     file = capture.launch.kernel.file
     chosen = _chosen(roles)
@@ -282,12 +279,6 @@ def of_stages(movie: Movie, stages: Collection[str]) -> Movie:
 
 
 # ── the main values ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _choice(trail: Trail) -> int:
-    """The step in whose text values are chosen: the last of TTIR, where functions are inlined and loops are whole."""
-    early = [at for at, step in enumerate(trail.steps) if step.passes[-1].stage == _WITHOUT_LAYOUTS]
-    return early[-1] if early else -1
 
 
 def _chosen(roles: _RoleText) -> list[tuple[int, Role]]:
@@ -349,7 +340,7 @@ def _frame(
     more: Counter[str],
     fewer: Counter[str],
 ) -> MovieFrame:
-    families = _families_of(text) if _is_lowered(text) else None
+    families = _families_of(text) if "llvm.func" in text else None
     counts = _counts_of(text, families)
     told = tuple((families or {}).items())
     if step < 0:
