@@ -88,6 +88,11 @@ class Timed:
     """None where the prediction is not from machine code: then findings have no times."""
 
     @property
+    def is_floor_open(self) -> bool:
+        """Whether some of its bytes or operations could not be counted, so that the minimum is higher."""
+        return self.floor_seconds != self.most_floor_seconds
+
+    @property
     def least_seconds(self) -> float | None:
         """The minimum time; where it is open, with the bytes that DRAM moves in the model."""
         prediction, low, high = self.prediction, self.floor_seconds, self.most_floor_seconds
@@ -167,9 +172,7 @@ def _is_slow(time: Timed) -> bool:
         return False
     work = prediction.seconds - prediction.launch_seconds
     # What DRAM is busy with is said: it bounds the launch, and kinds of their own name what it moves too much.
-    # Where some bytes or operations could not be counted, the minimum is higher.
-    is_open = time.floor_seconds != time.most_floor_seconds
-    if prediction.bound == "DRAM" or (is_open and not waits_for_atomics(prediction)):
+    if prediction.bound == "DRAM" or (time.is_floor_open and not waits_for_atomics(prediction)):
         floor = max(floor, dict(prediction.busy).get("DRAM", 0.0) * work)
     return work > _MOST_OF_FLOOR * floor
 
