@@ -228,7 +228,6 @@ class _Requested:
 
     unit_bytes: int
     bytes: Span
-    """The bytes that the lanes request."""
     moved_bytes: Span
     """The units (on NVIDIA sectors of 32 bytes) that each instruction touches, in bytes."""
     certainty: str

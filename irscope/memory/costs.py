@@ -353,5 +353,4 @@ def _ordered(costs: Iterable[Cost]) -> list[Cost]:
 
 
 def as_json(costs: Iterable[Cost]) -> list[dict[str, Any]]:
-    """Costs as plain values."""
     return [asdict(cost) for cost in costs]

@@ -272,7 +272,6 @@ class _Comparison:
         self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
 
     def compare(self, label: str, before: str, after: str) -> PassMeaning:
-        """Compare two texts."""
         runs = [self._in_ring(before, 0), self._in_ring(after, 1)]
         left, right = runs
         if isinstance(left, RingMemory) and isinstance(right, RingMemory):

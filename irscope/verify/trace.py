@@ -67,7 +67,6 @@ class Observed:
         return tuple(int(index) for index in np.unravel_index(int(self.elements[at]), self.shape)) if self.shape else ()
 
     def element_at(self, at: int, path: str, detail: str = "") -> ElementAccess:
-        """One entry."""
         program, address = int(self.programs[at]), int(self.addresses[at])
         return ElementAccess(self.operation, program, self.element(at), address, path, detail)
 

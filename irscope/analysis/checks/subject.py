@@ -192,7 +192,6 @@ class Breach:
     causes: tuple[str, ...] = ()
     """The causes, each with its evidence."""
     finding: Finding | None = None
-    """The finding that the causes are from."""
     stage: str = ""
     """The stage that the excerpt is of."""
     excerpt: tuple[tuple[int, str], ...] = ()

@@ -75,7 +75,6 @@ class Tries:
 
     @property
     def grid(self) -> tuple[int, int, int] | None:
-        """That of the launch."""
         return self._studied.capture.launch.grid
 
     @property

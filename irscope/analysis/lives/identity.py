@@ -395,7 +395,6 @@ class _Side:
         return self._places[index] if index >= 0 else ()
 
     def lines_of(self, is_wanted: Callable[[str], bool]) -> list[int]:
-        """The operations of some names."""
         known: dict[str, bool] = {}
         found: list[int] = []
         for line in self.operations:

@@ -30,8 +30,6 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class _Birth:
-    """How an operation came to be."""
-
     step: int
     """The step that made it; -1 if it was there before the first one."""
     origin: Origin | None = None
@@ -39,8 +37,6 @@ class _Birth:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """How an operation went."""
-
     step: int
     replacements: tuple[str, ...] = ()
     """The operations that stand in for it; empty where there are none, or where they are not known."""
@@ -88,8 +84,6 @@ class OperationLife:
 
 @dataclass(frozen=True, slots=True)
 class _StepCount:
-    """How the number of operations changed in a step."""
-
     step: int
     count: int
     """After it."""
@@ -178,8 +172,6 @@ def sightings(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Sighting]
 
 
 class _OperationFollower:
-    """Follows operations from text to text."""
-
     def __init__(self, present: dict[int, OperationLife], *, explains: bool) -> None:
         self._explains = explains
         self.present = present

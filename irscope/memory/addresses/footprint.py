@@ -171,7 +171,6 @@ class Intervals:
 
     @property
     def bytes(self) -> int:
-        """How many bytes they are."""
         return int((self.ends - self.starts).sum())
 
 
