@@ -59,9 +59,8 @@ def _counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
         # What Triton's operations became: some of them may be left.
         accesses += sum(families.get(one, 0) for one in _GLOBAL)
         dots += sum(families.get(one, 0) for one in _MATRIX_FAMILIES)
-        syncs = _syncs_in_assembly(text) + sum(
-            count for name, count in found.items() if SYNCS.intersection(name.replace("_", ".").split("."))
-        )
+        syncs = sum(count for name, count in found.items() if SYNCS.intersection(_words(name)))
+        syncs += _syncs_in_assembly(text)
     conversions = sum(count for name, count in found.items() if opcode_of(name) == "convert_layout")
     return Counts(found.total(), conversions, accesses, dots, syncs)
 

@@ -513,7 +513,8 @@ def _like_of(change: FactChange, facts: Facts) -> Side | None:
         return None
     value = facts.get(change.name)
     if change.name == "failure":
-        return _like_failure(change, str(value or ""))
+        # A failure is a side's only if it is the same: another is of the graft itself, such as a text that is not read.
+        value = str(value or "")
     if value == change.before:
         return "before"
     if value == change.after:
@@ -535,11 +536,6 @@ def _is_clear(change: FactChange, facts: Facts) -> bool:
     if before is None or after is None or found is None or change.name == "failure":
         return True
     return min(abs(found - before), abs(found - after)) <= _CLEAR * abs(after - before)
-
-
-def _like_failure(change: FactChange, value: str) -> Side | None:
-    """A failure is a side's only if it is the same: another is of the graft itself, such as a text that is not read."""
-    return "before" if value == change.before else "after" if value == change.after else None
 
 
 def _like_codes(change: FactChange, value: Value | None) -> Side | None:
