@@ -22,6 +22,7 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
@@ -279,26 +280,17 @@ class CtaVerifier:
         if prod(self.grid) > 1 or parted or called - PRINTING:
             return False
         blocks = {block.number: block.instructions for block in flow.blocks}
-        begun: set[int] = set()
-        """Blocks that a store may come before."""
-        waiting: list[int] = []
+        after = {number: [jump.target for jump in flow.jumps if jump.source == number] for number in blocks}
+        starts: list[int] = []
         for number, instructions in blocks.items():
             is_stored = False
             for item in instructions:
                 if is_stored and _touches(item, item.effect.reads):
                     return False
                 is_stored = is_stored or _touches(item, item.effect.writes)
-            if is_stored:
-                waiting += [jump.target for jump in flow.jumps if jump.source == number]
-        while waiting:
-            number = waiting.pop()
-            if number in begun or number not in blocks:
-                continue
-            begun.add(number)
-            if any(_touches(item, item.effect.reads) for item in blocks[number]):
-                return False
-            waiting += [jump.target for jump in flow.jumps if jump.source == number]
-        return True
+            starts += after[number] if is_stored else ()
+        behind = reached(starts, lambda number: after.get(number, ()))
+        return not any(_touches(item, item.effect.reads) for number in behind for item in blocks.get(number, ()))
 
 
 class _Contents(CtaMemory):

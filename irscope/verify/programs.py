@@ -79,15 +79,12 @@ class _Prover:
         for one in first:
             is_read = one.operation.kind not in ("store", "descriptor")
             if self.tensors[one.found.path].is_unwritten and is_read:
-                self._open(f"whether the memory of torch.empty that {self._named(one)} reads was written")
+                self.reasons.append(f"whether the memory of torch.empty that {self._named(one)} reads was written")
             self._bounds(one)
         for number, one in enumerate(first):
             for other in second[number:]:
                 self._pair(one, other)
         return ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
-
-    def _open(self, reason: str) -> None:
-        self.reasons.append(reason)
 
     def _all(self, name: str) -> list[_Access]:
         kernel = self.module.kernel
@@ -162,7 +159,7 @@ class _Prover:
         model = ask(self.z3, conditions, _EFFORT)
         if model is None:
             return
-        self._open(what if model else f"{what}, which is too hard for the solver")
+        self.reasons.append(what if model else f"{what}, which is too hard for the solver")
         self._suspect(model)
 
     def _suspect(self, model: Any) -> None:

@@ -148,7 +148,7 @@ class _Verifier:
         except IrscopeError as error:
             if isinstance(error, UsageError) and self.values:
                 raise
-            self.undecided.append(f"{what}: {str(error).rstrip('.')}")
+            self.undecided.append(f"{what}: {_sentence(error)}")
         except MemoryError:
             self.undecided.append(f"{what}: too large: it needs more memory than this machine has")
 

@@ -107,12 +107,9 @@ class ExecutedText:
 
     def place(self, operation: Operation) -> str:
         """`FILE:LINE` of the user's Python."""
-        return line_text(self._frames(operation))
+        return line_text(self.origin(operation))
 
     def origin(self, operation: Operation) -> tuple[tuple[str, int], ...]:
         """The frames of Python, under which an operation's counterpart in another text is found."""
-        return self._frames(operation)
-
-    def _frames(self, operation: Operation) -> tuple[tuple[str, int], ...]:
         chain = self._locations.chain_at(operation.lines[-1]) or self._locations.chain_at(operation.first_line)
         return place_of(chain, self.capture.launch.kernel.file)
