@@ -33,7 +33,7 @@ _MOST_REASONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramsProof:
+class _ProgramsProof:
     """What is proved of the programs of a launch."""
 
     reason: str = ""
@@ -73,7 +73,7 @@ class _Prover:
     wraps: set[int] = field(default_factory=set)
     """Lines of operations that were not proved to stay in their range."""
 
-    def prove(self) -> ProgramsProof:
+    def prove(self) -> _ProgramsProof:
         """Ask all questions; those that the solver leaves open stay so."""
         first, second = self._all("first "), self._all("second ")
         for one in first:
@@ -84,7 +84,7 @@ class _Prover:
         for number, one in enumerate(first):
             for other in second[number:]:
                 self._pair(one, other)
-        return ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
+        return _ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
 
     def _all(self, name: str) -> list[_Access]:
         kernel = self.module.kernel
@@ -201,7 +201,7 @@ class SameThreads:
 def prove_programs(
     module: MlirModule, grid: tuple[int, int, int], record: LaunchRecord, place_of: Callable[[Operation], str],
     share_threads: Callable[[Operation, Operation], bool],
-) -> ProgramsProof | None:  # fmt: skip
+) -> _ProgramsProof | None:  # fmt: skip
     """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
 
     Args:
@@ -215,9 +215,9 @@ def prove_programs(
         return None
     for operation in module.walk():
         if operation.kind in ("call", "debug") or operation.opcode in ("scf.while", "cf.br", "cf.cond_br"):
-            return ProgramsProof(f"{operation.name} is not followed")
+            return _ProgramsProof(f"{operation.name} is not followed")
     if module.unknown:
-        return ProgramsProof("operations of unknown form")
+        return _ProgramsProof("operations of unknown form")
     numbers = {
         one.path: z3.IntVal(one.value)
         for one in record.arguments
@@ -225,13 +225,13 @@ def prove_programs(
     }
     tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
     wrapping: frozenset[int] = frozenset()
-    proofs: list[ProgramsProof] = []
+    proofs: list[_ProgramsProof] = []
     while True:
         prover = _Prover(z3, module, grid, tensors, numbers, place_of, share_threads, wrapping)
         try:
             proofs.append(prover.prove())
         except Unread as unread:
-            proofs.append(ProgramsProof(str(unread)))
+            proofs.append(_ProgramsProof(str(unread)))
         if not proofs[-1].reason:
             return proofs[-1]
         if prover.wraps <= wrapping:

@@ -10,9 +10,10 @@ which it is so is named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from math import prod
 from os.path import basename
 from typing import TypeVar
@@ -43,6 +44,7 @@ from irscope.verify.texts import (
     ExecutedText,
     Listeners,
     argument_paths,
+    changed_texts,
     first_text,
     inputs_without_elements,
 )
@@ -492,9 +494,7 @@ class _Verifier:
         after = self._reads(text, programs)
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
-        for label, ir in self._snapshots():
-            if label == KERNEL:
-                continue
+        for label, ir in islice(changed_texts(self.capture), 1, None):
             changed = ExecutedText(self.capture, ir)
             try:
                 reads = self._reads(changed, programs)
@@ -516,15 +516,6 @@ class _Verifier:
             witnesses = tuple(self._witness(changed, *row) for row in rows)
             self.violations.append(Violation("lost-order", detail, witnesses, watch.text, made_by=label))
             return
-
-    def _snapshots(self) -> Iterator[tuple[str, str]]:
-        """(label, IR) after each pass of TTIR and TTGIR that changed it, and before the first of all."""
-        yield KERNEL, self.capture.texts.get("source", "")
-        for snapshot in self.capture.passes():
-            if snapshot.stage in ("ttir", "ttgir") and snapshot.changed:
-                ir = self.capture.text_after(snapshot)
-                if ir is not None:
-                    yield snapshot.label, ir
 
     def _judge(self, text: ExecutedText, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
@@ -570,7 +561,7 @@ class _Verifier:
         final = ExecutedText(self.capture, self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
         had_threads = False
-        for label, ir in self._snapshots():
+        for label, ir in changed_texts(self.capture):
             text = ExecutedText(self.capture, ir)
             if text.module.option("num-warps") is None:
                 continue

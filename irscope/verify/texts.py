@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -27,6 +27,22 @@ def first_text(capture: Capture) -> str:
     """The first IR that a capture has."""
     texts = capture.texts
     return next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
+
+
+_STAGES = ("ttir", "ttgir")
+
+
+def changed_texts(capture: Capture) -> Iterator[tuple[str, str]]:
+    """The label of each pass of TTIR and TTGIR that changed the text, with that text; first the front end's."""
+    text = capture.begun_text if capture.begun_from in ("source", *_STAGES) else None
+    if text is None:
+        return
+    yield capture.begun_from, text
+    for snapshot in capture.passes():
+        after = capture.text_after(snapshot) if snapshot.stage in _STAGES else None
+        if after is not None and after != text:
+            yield snapshot.label, after
+            text = after
 
 
 def argument_paths(capture: Capture) -> list[str]:
