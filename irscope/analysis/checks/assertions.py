@@ -22,7 +22,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.findings.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS, codes_of
 from irscope.analysis.findings.resources import register_peak
-from irscope.analysis.resources import instruction_families
+from irscope.analysis.resources import assembly_of, instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
 from irscope.ir.columns import operation_counts
@@ -250,8 +250,7 @@ class Uses(Assertion):
         if any(_is_of(self.name, one) for one in families):
             return ()
         matrix = [name for name in families if name in ("wgmma", "mma", "mfma", "wmma", "tcgen05.mma")]
-        stage = next((one for one in ("sass", "amdgcn", "ptx") if one in subject.capture.stages), "assembly")
-        text = f"has no {self.name} in its {stage}"
+        text = f"has no {self.name} in its {assembly_of(subject.capture) or 'assembly'}"
         is_matrix = any(self.name.startswith(one) for one in ("wgmma", "mma", "mfma", "wmma", "tcgen05"))
         if is_matrix and matrix:
             text += f", it has {' and '.join(matrix)}"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.resources import instruction_families
+from irscope.analysis.resources import WRITTEN, instruction_families
 from irscope.errors import ParseError
 from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
@@ -256,9 +256,8 @@ def figures_of(capture: Capture) -> tuple[tuple[str, int], ...]:
         ("bytes spilled", resources.spilled_bytes),
         ("bytes of shared memory", resources.shared_bytes),
     ]
-    plain = replace(capture, artifacts=tuple(one for one in capture.artifacts if one.stage != "sass"))
     known = [(name, number) for name, number in rows if number is not None]
-    return (*known, *instruction_families(plain).items())
+    return (*known, *instruction_families(capture, WRITTEN).items())
 
 
 def _argument_names(capture: Capture, kernel: Operation) -> list[str]:
