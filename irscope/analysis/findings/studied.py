@@ -244,10 +244,12 @@ class Studied:
         *,
         chain: Chain = (),
         place: Place = (),
+        seconds: float | None = None,
     ) -> Finding:
         """A finding about the whole kernel; `chain`, `place`: what of it is to blame, if that is known."""
         place = place or place_of(chain, self.capture.launch.kernel.file)
-        return Finding(code, "", 0, (), chain, place, text, cost, weight, tuple(causes), tuple(suggestions))
+        parts = tuple(causes), tuple(suggestions)
+        return Finding(code, "", 0, (), chain, place, text, cost, weight, *parts, seconds=seconds)
 
     def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
         """A cause whose evidence is an operation of the TTGIR, or of another stage or pass."""
