@@ -82,7 +82,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "irscope.analysis.diff.captures",
         "How two schedules of SASS differ.",
         "irscope.analysis.diff.captures",
-        ("ScheduleDiff", "FieldChange", "InstructionSchedule"),
+        ("ScheduleDiff", "InstructionSchedule"),
     ),
     ("irscope.model.capture", "A capture and its parts.", "irscope.model.capture", ()),
     (

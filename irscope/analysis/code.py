@@ -14,6 +14,7 @@ from typing import Any
 
 from irscope.analysis.diff.texts import Ignored, diff_texts
 from irscope.analysis.passes.effects import count_text
+from irscope.analysis.resources import assembly_of
 from irscope.errors import ParseError
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
@@ -22,8 +23,6 @@ from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 
-_ASSEMBLIES = ("sass", "amdgcn", "ptx")
-"""The stages that hold instructions, the lowest of each target first."""
 STRICT: frozenset[Ignored] = frozenset({"locations"})
 """The differences ignored between compiles of one version, which print alike."""
 
@@ -58,11 +57,6 @@ _ACCESSES = (
 _NAME = re.compile(r"[%^][\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
 
 
-def _assembly_of(capture: Capture) -> str:
-    """The lowest stage that holds instructions as text; empty for none."""
-    return next((stage for stage in _ASSEMBLIES if stage in capture.stages), "")
-
-
 def code_of(capture: Capture) -> str:
     """A digest that is equal for captures whose kernels run the same machine code the same way.
 
@@ -71,7 +65,7 @@ def code_of(capture: Capture) -> str:
     locations; without that too, empty.
     """
     binary = next((artifact.data for artifact in capture.artifacts if isinstance(artifact.data, bytes)), None)
-    assembly = _assembly_of(capture)
+    assembly = assembly_of(capture)
     if binary is None and not assembly:
         return ""
     digest = hashlib.sha256(json.dumps([launched(capture), asdict(capture.resources)], default=str).encode())
@@ -112,7 +106,7 @@ def arithmetic_and_order(capture: Capture) -> tuple[tuple[str, ...], tuple[str, 
         distance. And each synchronisation in the order of the text, with the accesses before it:
         `st.shared | BAR.SYNC`.
     """
-    stage = _assembly_of(capture)
+    stage = assembly_of(capture)
     if not stage:
         return (), ()
     counts: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.code import arithmetic_and_order, code_of
-from irscope.analysis.resources import instruction_families, resource_rows
+from irscope.analysis.resources import WRITTEN, instruction_families, resource_rows
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
@@ -137,9 +137,7 @@ def facts_of(
     facts |= {name: value for name, value in resource_rows(capture).items() if name in FACTS}
     if (spilled := capture.resources.spilled_bytes) is not None:
         facts["spilled_bytes"] = spilled
-    # Of the assembly that the compiler writes: the SASS is not there for every capture.
-    written = tuple(one for one in capture.artifacts if one.stage != "sass")
-    families = instruction_families(replace(capture, artifacts=written))
+    families = instruction_families(capture, WRITTEN)
     facts["matrix_unit"] = max((_unit(name) for name in families), key=_MATRIX_UNITS.index, default="")
     for name, moving in (("load_bits", ("ld.global.", "cp.async.")), ("store_bits", ("st.global.",))):
         if (width := _mean_width(families, moving)) is not None:

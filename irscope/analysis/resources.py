@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,7 +35,18 @@ def stage_operations(artifact: Artifact) -> Counter[str]:
     return operation_counts(artifact.data, stage_named(artifact.stage).kind)
 
 
-def instruction_families(capture: Capture) -> dict[str, int]:
+_ASSEMBLIES = ("sass", "amdgcn", "ptx")
+"""The stages that hold instructions, the lowest of each target first."""
+WRITTEN = _ASSEMBLIES[1:]
+"""Those that the compiler writes: the SASS is not there for every capture."""
+
+
+def assembly_of(capture: Capture, stages: Sequence[str] = _ASSEMBLIES) -> str:
+    """The lowest stage that holds instructions as text; empty for none."""
+    return next((stage for stage in stages if stage in capture.stages), "")
+
+
+def instruction_families(capture: Capture, stages: Sequence[str] = _ASSEMBLIES) -> dict[str, int]:
     """The instructions that matter in the lowest assembly of a capture (SASS, AMDGCN, else PTX), by family.
 
     A family with a width ends in it: `ld.global.128` moves 128 bits per thread.
@@ -43,13 +54,11 @@ def instruction_families(capture: Capture) -> dict[str, int]:
     # Readers of IR: what asks for resources alone needs none.
     from irscope.ir.asm.control_flow import read_instructions
 
-    for stage in ("sass", "amdgcn", "ptx"):
-        if stage in capture.stages:
-            found = read_instructions(capture.text(stage), stage_named(stage).kind)
-            families = Counter(item.family or "" for item in found)
-            key = [name for name in families if name.startswith(KEY_FAMILIES)]
-            return {name: families[name] for name in sorted(key, key=lambda name: (family_rank(name), name))}
-    return {}
+    stage = assembly_of(capture, stages)
+    found = read_instructions(capture.text(stage), stage_named(stage).kind) if stage else ()
+    families = Counter(item.family or "" for item in found)
+    key = [name for name in families if name.startswith(KEY_FAMILIES)]
+    return {name: families[name] for name in sorted(key, key=lambda name: (family_rank(name), name))}
 
 
 def family_rank(name: str) -> int:

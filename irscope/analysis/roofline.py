@@ -88,15 +88,6 @@ def _work_of(module: MlirModule, operation: Operation) -> list[Work]:
     return [work] if work is not None else []
 
 
-def _not_counted(module: MlirModule) -> dict[str, list[int]]:
-    """Operations whose arithmetic cannot be seen → their lines."""
-    found: dict[str, list[int]] = {}
-    for one in module.walk():
-        if (name := _unseen(one)) is not None:
-            found.setdefault(name, []).append(one.first_line)
-    return found
-
-
 def _unseen(operation: Operation) -> str | None:
     if operation.is_unknown:
         return f"{operation.name or 'an operation'}, whose form is unknown"
@@ -237,7 +228,6 @@ class _Requested:
 
     unit_bytes: int
     bytes: Span
-    """The bytes that the lanes request."""
     moved_bytes: Span
     """The units (on NVIDIA sectors of 32 bytes) that each instruction touches, in bytes."""
     certainty: str
@@ -376,7 +366,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
         if one.first_line in found.executions and found.executions[one.first_line][1]
         for work in _work_of(uses.module, one)
     ]  # fmt: skip
-    notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(_not_counted(uses.module))]
+    notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(uses.module)]
     notes += [f"{'' if one.argument == '' else one.argument + ': '}{why}" for one in found.touched
               for why in one.why_not if one.distinct_bytes[0] < one.distinct_bytes[1]]  # fmt: skip
     costs = global_costs(capture, uses, read_machine(capture))
@@ -419,7 +409,11 @@ def _lines(lines: Sequence[int]) -> str:
     return f"lines {', '.join(map(str, lines[:_MOST_LINES]))}{more} are"
 
 
-def _uncounted(found: Mapping[str, list[int]]) -> list[str]:
+def _uncounted(module: MlirModule) -> list[str]:
+    found: dict[str, list[int]] = {}
+    for one in module.walk():
+        if (name := _unseen(one)) is not None:
+            found.setdefault(name, []).append(one.first_line)
     return [
         f"not counted: {name} (line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))})"
         for name, lines in found.items()

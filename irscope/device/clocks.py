@@ -142,7 +142,6 @@ class Clock:
         return replace(self, **(known | whole), is_calibrated=bool(known))  # pyright: ignore[reportArgumentType]
 
     def cycles(self, seconds: float) -> float:
-        """Seconds in cycles."""
         return seconds * self.clock_hz
 
 

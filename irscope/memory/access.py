@@ -52,7 +52,6 @@ class Traffic:
 
     @staticmethod
     def between(least: Traffic, most: Traffic) -> Traffic:
-        """What lies between two."""
         both = zip(least._spans(), most._spans(), strict=True)
         return Traffic(*((one[0], other[1]) for one, other in both))
 
@@ -71,7 +70,6 @@ class Traffic:
 
     @staticmethod
     def sum(parts: Iterable[Traffic]) -> Traffic:
-        """All parts together."""
         columns = zip(*(part._spans() for part in parts), strict=True)
         spans = [tuple(min(sum(side), MOST) for side in zip(*column, strict=True)) for column in columns]
         return Traffic(*spans) if spans else Traffic()  # pyright: ignore[reportArgumentType]

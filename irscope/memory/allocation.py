@@ -68,7 +68,6 @@ class Buffer:
         return self.offset + self.size
 
     def is_live(self, step: int) -> bool:
-        """Whether it is live at an operation."""
         return self.start <= step < self.end
 
 

@@ -89,10 +89,7 @@ class _Reader:
 
     def _done(self, use: OperationUse, *actions: Action) -> str:
         """The instructions of some actions, of the operation or its line, in words."""
-        counts = Counter[str]()
-        for (action, _), number in self.machine.at(use.line).items():
-            if action in actions:
-                counts[action] += number
+        counts = Counter(one.action for one in self.machine.instructions_at(use.line) if one.action in actions)
         shared = "" if self.machine.by_operation else " on this line"
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
@@ -353,5 +350,4 @@ def _ordered(costs: Iterable[Cost]) -> list[Cost]:
 
 
 def as_json(costs: Iterable[Cost]) -> list[dict[str, Any]]:
-    """Costs as plain values."""
     return [asdict(cost) for cost in costs]

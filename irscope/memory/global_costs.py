@@ -74,7 +74,12 @@ class _Rows:
 
     @cached_property
     def _sass(self) -> Mapping[int, int]:
-        return _accesses_of_sass(self._capture)
+        """Line of the TTGIR → the instructions of the SASS that load for it; empty where that is not known."""
+        capture = self._capture
+        own = next((row.by_line for row in capture.operations if row.stage == "sass" and row.runs), ())
+        code = read_instructions(capture.texts.get("sass", ""), "sass") if own else []
+        loads = [item.line for item in code if (item.family or "").startswith(_LOADS) and item.line <= len(own)]
+        return Counter(own[line - 1] for line in loads if own[line - 1])
 
     def threads_of(self, operation: Operation) -> ThreadMap | None:
         described = self._layouts.of_access(operation)
@@ -130,14 +135,6 @@ class _Rows:
             are = "is" if len(found) == 1 else "are"
             return f"because {', '.join(found)} {are} not known to be divisible by 16"
         return "the compiler cannot prove contiguous addresses, or an equal mask, over that many elements"
-
-
-def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
-    """Line of the TTGIR → the instructions of the SASS that load for it; empty where that is not known."""
-    own = next((row.by_line for row in capture.operations if row.stage == "sass" and row.runs), ())
-    code = read_instructions(capture.texts.get("sass", ""), "sass") if own else []
-    loads = [item.line for item in code if (item.family or "").startswith(_LOADS) and item.line <= len(own)]
-    return Counter(own[line - 1] for line in loads if own[line - 1])
 
 
 def _excess(access: GlobalAccess, warps: int) -> int:

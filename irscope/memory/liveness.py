@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from irscope.ir.mlir.reader import Operation, Region, Value
+from irscope.ir.reach import reached
 
 
 @dataclass(eq=False, slots=True)
@@ -116,14 +117,8 @@ class Liveness:
 
     def buffer_interval(self, value: Value) -> tuple[int, int]:
         """The half-open interval in which the memory that a value names is live, through everything that aliases it."""
-        seen = {value}
-        waiting = [value]
-        while waiting:
-            for other in self._next.get(waiting.pop(), ()):
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append(other)
-        parts = [self._interval(one) for one in seen if one == value or one in self._users or self._is_result(one)]
+        names = reached([value], lambda one: self._next.get(one, ()))
+        parts = [self._interval(one) for one in names if one == value or one in self._users or self._is_result(one)]
         return min(start for start, _ in parts), max(end for _, end in parts)
 
     def _is_result(self, value: Value) -> bool:

@@ -107,11 +107,7 @@ class MemoryInstructions:
     def widths(self, line: int, actions: Iterable[Action]) -> Counter[int]:
         """Bits per lane → number of instructions, of some actions of an operation."""
         wanted = set(actions)
-        result: Counter[int] = Counter()
-        for (action, bits), number in self.at(line).items():
-            if action in wanted:
-                result[bits] += number
-        return result
+        return Counter(one.bits for one in self.instructions_at(line) if one.action in wanted)
 
     def widths_of(self, operation: Operation) -> Counter[int]:
         """Bits per lane → number of instructions of an access of the TTGIR. The one use of the join."""
@@ -131,9 +127,9 @@ def read_machine(capture: Capture) -> MemoryInstructions:
         return MemoryInstructions()
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
-        return MemoryInstructions(_by_origin(texts[stage], stage, own), stage, by_operation=True)
+        return MemoryInstructions(_of_memory(texts[stage], stage, own), stage, by_operation=True)
     origins, at = places_by_line(texts, stage)
-    found = _by_origin(texts[stage], stage, origins)
+    found = _of_memory(texts[stage], stage, origins)
     return MemoryInstructions({line: found[place] for line, place in at.items() if place in found}, stage)
 
 
@@ -160,22 +156,28 @@ def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], 
     return [keys[index] if index >= 0 else () for index in locations.by_line], at
 
 
-def _by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:
+def by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[Instruction]]:
     """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
-    found: dict[_Origin, list[MachineInstruction]] = {}
+    found: dict[_Origin, list[Instruction]] = {}
     for item in read_instructions(text, "ptx" if stage == "ptx" else "amdgcn"):
-        origin = origins[item.line - 1] if item.line <= len(origins) else None
-        action = read_action(item) if origin else None
-        if origin and action is not None:
-            found.setdefault(origin, []).append(MachineInstruction(item.line, *action))
+        if item.line <= len(origins) and origins[item.line - 1]:
+            found.setdefault(origins[item.line - 1], []).append(item)
+    return found
+
+
+def _of_memory(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:
+    found: dict[_Origin, list[MachineInstruction]] = {}
+    for origin, items in by_origin(text, stage, origins).items():
+        for item in items:
+            if (action := read_action(item)) is not None:
+                found.setdefault(origin, []).append(MachineInstruction(item.line, *action))
     return found
 
 
 def count_actions(text: str, stage: str, *actions: Action) -> int:
     """Number of instructions of some actions in all of a PTX or AMDGCN."""
-    lines = text.count("\n") + 1
-    found = _by_origin(text, stage, [1] * lines).get(1, ())
-    return sum(one.action in actions for one in found)
+    found = map(read_action, read_instructions(text, "ptx" if stage == "ptx" else "amdgcn"))
+    return sum(one is not None and one[0] in actions for one in found)
 
 
 def read_action(item: Instruction) -> tuple[Action, int] | None:

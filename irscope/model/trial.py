@@ -35,7 +35,6 @@ Side = Literal["before", "after"]
 
 
 def other_side(side: Side) -> Side:
-    """The other of the two."""
     return "after" if side == "before" else "before"
 
 

@@ -34,11 +34,11 @@ class Arguments:
         """`paths`: the name of each of `inputs.given`."""
         numbers: dict[int, int] = {}
         self.tensors: list[_Tensor] = []
-        self._of_parameter: dict[int, _Tensor] = {}
+        self.of_parameter: dict[Value, _Tensor] = {}
         kernel = module.kernel
-        self.parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
+        parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
         described = sum(isinstance(given, HostDescriptor) for given in inputs.given)
-        extra = (len(self.parameters) - len(inputs.given)) // described if described else 0
+        extra = (len(parameters) - len(inputs.given)) // described if described else 0
         place = 0
         for path, given in zip(paths, inputs.given, strict=True):
             pointer = given.base if isinstance(given, HostDescriptor) else given
@@ -46,13 +46,9 @@ class Arguments:
                 number = numbers.setdefault(id(pointer.storage), len(numbers))
                 tensor = _Tensor(path, number, pointer.offset_bytes, pointer.storage.size)
                 self.tensors.append(tensor)
-                self._of_parameter[place] = tensor
+                if place < len(parameters):
+                    self.of_parameter[parameters[place]] = tensor
             place += 1 + (extra if isinstance(given, HostDescriptor) else 0)
-
-    def tensor_of(self, parameter: Value) -> _Tensor | None:
-        """The tensor that a parameter of the kernel is."""
-        place = self.parameters.index(parameter) if parameter in self.parameters else -1
-        return self._of_parameter.get(place)
 
     def named(self, memory: GlobalMemory, address: int) -> str:
         """`x_ptr + 4096 bytes`: the argument in whose storage an address lies."""
@@ -150,7 +146,7 @@ class Bounds(Listener):
                     # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
                     waiting += self._mapped
                 continue
-            tensor = self._arguments.tensor_of(value)
+            tensor = self._arguments.of_parameter.get(value)
             if tensor is not None:
                 origins[tensor.path] = tensor
                 continue

@@ -22,6 +22,7 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
@@ -29,6 +30,7 @@ from irscope.machine.ptx import PRINTING, DivergentBarrier, PtxCta, StuckThreads
 from irscope.machine.ptx_registers import CtaListener, CtaMemory
 from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture, StageKind
 from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
@@ -141,7 +143,7 @@ class CtaVerifier:
         in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
         order = SharedOrder(threads, size, granule, in_order, used or None)
-        place = self._place(program)
+        place = program_at(program, self.grid)
         cta = PtxCta(
             function,
             threads,
@@ -183,15 +185,11 @@ class CtaVerifier:
             raise NotRun("the values of clusters of CTAs are not computed")
         memory = CtaGlobal(self._memory, len(self._storages))
         PtxValues(
-            function, function.threads or 0, self._parameters(function), self._place(program), self.grid, CtaListener(),
-            memory, self._tile_of,
+            function, function.threads or 0, self._parameters(function), program_at(program, self.grid), self.grid,
+            CtaListener(), memory, self._tile_of,
         ).run(most)  # fmt: skip
         for number, storage in enumerate(self._storages):
             storage[...] = self._memory.contents(number)
-
-    def _place(self, program: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return (program % x, program // x % y, program // (x * y))
 
     @property
     def _author(self) -> str:
@@ -282,26 +280,17 @@ class CtaVerifier:
         if prod(self.grid) > 1 or parted or called - PRINTING:
             return False
         blocks = {block.number: block.instructions for block in flow.blocks}
-        begun: set[int] = set()
-        """Blocks that a store may come before."""
-        waiting: list[int] = []
+        after = {number: [jump.target for jump in flow.jumps if jump.source == number] for number in blocks}
+        starts: list[int] = []
         for number, instructions in blocks.items():
             is_stored = False
             for item in instructions:
                 if is_stored and _touches(item, item.effect.reads):
                     return False
                 is_stored = is_stored or _touches(item, item.effect.writes)
-            if is_stored:
-                waiting += [jump.target for jump in flow.jumps if jump.source == number]
-        while waiting:
-            number = waiting.pop()
-            if number in begun or number not in blocks:
-                continue
-            begun.add(number)
-            if any(_touches(item, item.effect.reads) for item in blocks[number]):
-                return False
-            waiting += [jump.target for jump in flow.jumps if jump.source == number]
-        return True
+            starts += after[number] if is_stored else ()
+        behind = reached(starts, lambda number: after.get(number, ()))
+        return not any(_touches(item, item.effect.reads) for number in behind for item in blocks.get(number, ()))
 
 
 class _Contents(CtaMemory):

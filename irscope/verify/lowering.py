@@ -70,14 +70,13 @@ def _first(marked: Array) -> tuple[int, ...]:
     return tuple(int(one[0]) for one in np.nonzero(marked))
 
 
-def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> _LoweredRun:
+def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) -> _LoweredRun:
     """Run the TTGIR and the PTX of one program.
 
     Args:
         capture: of a launch.
         inputs: makes the arguments, the same ones each time.
         program: its number.
-        most: the instructions that are followed.
 
     Raises NotRun where one of both is not executed, WrongProgram where one does what no kernel may do.
     """
@@ -91,7 +90,8 @@ def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, mo
     before = run(inputs())
     given = inputs()
     try:
-        CtaVerifier(capture, grid, given, [], frozenset(), parse_mlir(ttgir), (ptx, "ptx")).execute(program, most)
+        cta = CtaVerifier(capture, grid, given, [], frozenset(), parse_mlir(ttgir), (ptx, "ptx"))
+        cta.execute(program, _INSTRUCTIONS)
     except StuckThreads as error:
         raise WrongProgram(f"the PTX: {error}") from error
     except (NotRun, WrongProgram):

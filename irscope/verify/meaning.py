@@ -9,7 +9,7 @@ it explains by rounding is not decided, what it does not is changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import prod
@@ -25,15 +25,16 @@ from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
 from irscope.verify.lowering import lowered_run
+from irscope.verify.texts import changed_texts
 
 _MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
 """Programs that are run unless all are asked for: the corners of the grid, and what lies between."""
 _VARIATIONS = 4
 """Inputs on which ordinary arithmetic looks for a difference that ring arithmetic shows."""
-_STAGES = ("ttir", "ttgir")
 LOWERING = "the lowering to PTX"
 """The label of what makes PTX of TTGIR: Triton's lowering and LLVM."""
 
@@ -147,7 +148,7 @@ def verify_passes(
         values: name → the elements of a tensor, or a number, for what the capture does not hold.
         progress: gets the label of the pass that is being compared.
     """
-    steps = list(_texts(capture))
+    steps = list(changed_texts(capture))
     reason = _not_run(capture) or ("" if len(steps) > 1 else "the capture holds no IR after single passes")
     if reason:
         return MeaningVerdict(reason=reason)
@@ -193,14 +194,12 @@ def compare_captures(
     return MeaningVerdict((row,), "", comparison.count, comparison.all_programs)
 
 
-def compare_texts(
-    capture: Capture, before: str, after: str, *, label: str = "", programs: int | None = DEFAULT_PROGRAMS
-) -> PassMeaning:
+def compare_texts(capture: Capture, before: str, after: str) -> PassMeaning:
     """Compare the meaning of two texts of TTIR or TTGIR, with the arguments of a capture's launch."""
     reason = _not_run(capture)
     if reason:
-        return PassMeaning(label, "not decided", reason, arithmetic="")
-    return _Comparison(capture, programs, None).compare(label, before, after)
+        return PassMeaning("", "not decided", reason, arithmetic="")
+    return _Comparison(capture, DEFAULT_PROGRAMS, None).compare("", before, after)
 
 
 def _not_run(capture: Capture) -> str:
@@ -214,19 +213,6 @@ def _not_run(capture: Capture) -> str:
     if not any(stage in capture.stages for stage in ("ttgir", "ttir", "source")):
         return f"its compile begins with {capture.begun_from or 'nothing'}: there is no IR to execute"
     return ""
-
-
-def _texts(capture: Capture) -> Iterator[tuple[str, str]]:
-    """The label of each pass that changed the text of the IR, with that text; first the front end's."""
-    text = capture.begun_text if capture.begun_from in ("source", *_STAGES) else None
-    if text is None:
-        return
-    yield capture.begun_from, text
-    for snapshot in capture.passes():
-        after = capture.text_after(snapshot) if snapshot.stage in _STAGES else None
-        if after is not None and after != text:
-            yield snapshot.label, after
-            text = after
 
 
 def last_text(capture: Capture) -> str:
@@ -271,7 +257,6 @@ class _Comparison:
         self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
 
     def compare(self, label: str, before: str, after: str) -> PassMeaning:
-        """Compare two texts."""
         runs = [self._in_ring(before, 0), self._in_ring(after, 1)]
         left, right = runs
         if isinstance(left, RingMemory) and isinstance(right, RingMemory):
@@ -319,9 +304,7 @@ class _Comparison:
                 except NotRun:
                     continue
                 if own is not None:
-                    x, y, _ = self._grids[0]
-                    place = (program % x, program // x % y, program // (x * y))
-                    return [[program], [program]], place, own
+                    return [[program], [program]], program_at(program, self._grids[0]), own
         return [*self._programs], None, difference
 
     def _confirmed(self, label: str, before: str, after: str, difference: RingDifference) -> PassMeaning:
@@ -361,9 +344,8 @@ class _Comparison:
                 return PassMeaning(LOWERING, "not decided", str(error), arithmetic="")
             if (place := run.wrong()) is not None:
                 tensor, element = place
-                x, y, _ = self._grids[0]
                 shown = Difference(
-                    (program % x, program // x % y, program // (x * y)), tensor, element,
+                    program_at(program, self._grids[0]), tensor, element,
                     _number(run.before, (tensor, element)), _number(run.after, (tensor, element)),
                     run.agreement.differing, run.agreement, _VARIATION_NAMES[0],
                 )  # fmt: skip

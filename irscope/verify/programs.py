@@ -18,6 +18,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import spread_evenly
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
@@ -32,7 +33,7 @@ _MOST_REASONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramsProof:
+class _ProgramsProof:
     """What is proved of the programs of a launch."""
 
     reason: str = ""
@@ -72,21 +73,18 @@ class _Prover:
     wraps: set[int] = field(default_factory=set)
     """Lines of operations that were not proved to stay in their range."""
 
-    def prove(self) -> ProgramsProof:
+    def prove(self) -> _ProgramsProof:
         """Ask all questions; those that the solver leaves open stay so."""
         first, second = self._all("first "), self._all("second ")
         for one in first:
             is_read = one.operation.kind not in ("store", "descriptor")
             if self.tensors[one.found.path].is_unwritten and is_read:
-                self._open(f"whether the memory of torch.empty that {self._named(one)} reads was written")
+                self.reasons.append(f"whether the memory of torch.empty that {self._named(one)} reads was written")
             self._bounds(one)
         for number, one in enumerate(first):
             for other in second[number:]:
                 self._pair(one, other)
-        return ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
-
-    def _open(self, reason: str) -> None:
-        self.reasons.append(reason)
+        return _ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
 
     def _all(self, name: str) -> list[_Access]:
         kernel = self.module.kernel
@@ -161,7 +159,7 @@ class _Prover:
         model = ask(self.z3, conditions, _EFFORT)
         if model is None:
             return
-        self._open(what if model else f"{what}, which is too hard for the solver")
+        self.reasons.append(what if model else f"{what}, which is too hard for the solver")
         self._suspect(model)
 
     def _suspect(self, model: Any) -> None:
@@ -203,7 +201,7 @@ class SameThreads:
 def prove_programs(
     module: MlirModule, grid: tuple[int, int, int], record: LaunchRecord, place_of: Callable[[Operation], str],
     share_threads: Callable[[Operation, Operation], bool],
-) -> ProgramsProof | None:  # fmt: skip
+) -> _ProgramsProof | None:  # fmt: skip
     """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
 
     Args:
@@ -217,9 +215,9 @@ def prove_programs(
         return None
     for operation in module.walk():
         if operation.kind in ("call", "debug") or operation.opcode in ("scf.while", "cf.br", "cf.cond_br"):
-            return ProgramsProof(f"{operation.name} is not followed")
+            return _ProgramsProof(f"{operation.name} is not followed")
     if module.unknown:
-        return ProgramsProof("operations of unknown form")
+        return _ProgramsProof("operations of unknown form")
     numbers = {
         one.path: z3.IntVal(one.value)
         for one in record.arguments
@@ -227,13 +225,13 @@ def prove_programs(
     }
     tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
     wrapping: frozenset[int] = frozenset()
-    proofs: list[ProgramsProof] = []
+    proofs: list[_ProgramsProof] = []
     while True:
         prover = _Prover(z3, module, grid, tensors, numbers, place_of, share_threads, wrapping)
         try:
             proofs.append(prover.prove())
         except Unread as unread:
-            proofs.append(ProgramsProof(str(unread)))
+            proofs.append(_ProgramsProof(str(unread)))
         if not proofs[-1].reason:
             return proofs[-1]
         if prover.wraps <= wrapping:
@@ -257,11 +255,4 @@ def chosen_programs(count: int, each: int, most: int | None) -> Sequence[int]:
     if most is None or count * each <= most:
         return range(count)
     wanted = max(most // each, 2)
-    return sorted(
-        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
-    )
-
-
-def spread_evenly(count: int, most: int) -> list[int]:
-    """At most so many numbers below a count, evenly, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
+    return sorted({*spread_evenly(count, wanted), *range(min(wanted // 2, count))})

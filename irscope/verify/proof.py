@@ -232,15 +232,6 @@ class _Launch:
         return [(x, y, z) for x, y, z in product(*axes)][: _MOST_GRIDS + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """Whether an access can be outside."""
-
-    operation: Operation
-    what: str
-    condition: Term
-
-
 class _Proof:
     def __init__(
         self, z3: Any, capture: Capture, record: LaunchRecord, grid: tuple[int, int, int], module: MlirModule, text: str
@@ -305,36 +296,36 @@ class _Proof:
                 continue
             if question is None:
                 continue
+            what, condition = question
             base = [*self.launch.domain, *terms.facts, *conditions]
-            answer = self._ask([*base, *sizes, question.condition])
+            answer = self._ask([*base, *sizes, condition])
             if answer is None:
                 self._note_wraps(terms, base, sizes)
                 continue
-            model = answer or self._small(base, question.condition, sizes)
-            confirmed = self._confirmed(base, question.condition, grid, assumed) if model is not None else None
+            model = answer or self._small(base, condition, sizes)
+            confirmed = self._confirmed(base, condition, grid, assumed) if model is not None else None
             if confirmed is not None:
                 return confirmed
-            reasons.append(
-                f"{where}: {question.what} " + ("is not ruled out" if answer else "was too hard for the solver")
-            )
+            reasons.append(f"{where}: {what} " + ("is not ruled out" if answer else "was too hard for the solver"))
         if reasons:
             return ArgumentsVerdict("not decided", assumed, undecided=tuple(dict.fromkeys(reasons)))
         return ArgumentsVerdict("proved", assumed)
 
-    def _question(self, terms: Terms, operation: Operation) -> _Question | None:
+    def _question(self, terms: Terms, operation: Operation) -> tuple[str, Term] | None:
+        """Whether an access can be outside: (what it is then, the condition); None for what accesses nothing itself."""
         z3 = self.z3
         if operation.opcode == "make_tensor_descriptor":
             made = terms.at(operation.results[0], ())
             last = [(size - 1) * stride for size, stride in zip(made.sizes, made.strides, strict=True)]
             begin, path = made.base.offset, made.base.path
             inside = z3.And(begin >= 0, sum(last, begin) < self.launch.extents[path])
-            return _Question(operation, f"a tile beyond {path}", z3.Not(inside))
+            return f"a tile beyond {path}", z3.Not(inside)
         # What is accessed by a descriptor lies in what that states.
         access = terms.access(operation) if operation.opcode not in DESCRIBED else None
         if access is None:
             return None
         outside = z3.Or(access.offset < 0, access.offset >= self.launch.extents[access.path])
-        return _Question(operation, f"an access outside of {access.path}", z3.And(access.condition, outside))
+        return f"an access outside of {access.path}", z3.And(access.condition, outside)
 
     def _ask(self, conditions: list[Term]) -> Any:
         return ask(self.z3, conditions, _EFFORT)

@@ -10,9 +10,10 @@ which it is so is named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from math import prod
 from os.path import basename
 from typing import TypeVar
@@ -31,17 +32,19 @@ from irscope.ir.mlir.model import Operation
 from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.programs import ProgramsProof, SameThreads, chosen_programs, prove_programs, spread_evenly
+from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
     Listeners,
     argument_paths,
+    changed_texts,
     first_text,
     inputs_without_elements,
 )
@@ -147,7 +150,7 @@ class _Verifier:
         except IrscopeError as error:
             if isinstance(error, UsageError) and self.values:
                 raise
-            self.undecided.append(f"{what}: {str(error).rstrip('.')}")
+            self.undecided.append(f"{what}: {_sentence(error)}")
         except MemoryError:
             self.undecided.append(f"{what}: too large: it needs more memory than this machine has")
 
@@ -305,19 +308,15 @@ class _Verifier:
             if not is_random:
                 self._tell_conflict(text, conflict)
 
-    def _proof(self) -> ProgramsProof | None:
-        """What z3 proves of the programs of a launch that are too many to execute; None without it."""
+    def _prove(self) -> tuple[int, ...] | None:
+        """None if z3 proves that the programs that are not executed are safe; else some that may not be."""
         record, ir = self.capture.launch.record, self.capture.texts.get("ttir", "")
         if record is None or not ir:
-            return None
+            return ()
         text = ExecutedText(self.capture, ir)
-        return prove_programs(
+        proof = prove_programs(
             text.module, self.grid, record, lambda one: basename(text.place(one)), SameThreads(self.capture, text)
         )
-
-    def _prove(self) -> tuple[int, ...] | None:
-        """None if the programs that are not executed are proved to be safe; else some that may not be."""
-        proof = self._proof()
         if proof is None:
             return ()
         if not proof.reason:
@@ -395,7 +394,7 @@ class _Verifier:
     ) -> AccessWitness:
         return AccessWitness(
             operation.name, text.place(operation), operation.first_line,
-            self._program(program) if program >= 0 else None, element,
+            program_at(program, self.grid) if program >= 0 else None, element,
         )  # fmt: skip
 
     def _step_of(self, text: ExecutedText, tracer: Tracer) -> tuple[AccessWitness, ...]:
@@ -403,10 +402,6 @@ class _Verifier:
             return ()
         program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
         return (self._witness(text, tracer.step, program, ()),)
-
-    def _program(self, number: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return number % x, number // x % y, number // (x * y)
 
     # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -472,7 +467,7 @@ class _Verifier:
             if self.violations:
                 break
         several = f"{len(programs)} of {self.all_programs} programs"
-        which = f"program {self._program(0)}" if len(programs) == 1 else several
+        which = f"program {program_at(0, self.grid)}" if len(programs) == 1 else several
         self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
@@ -499,9 +494,7 @@ class _Verifier:
         after = self._reads(text, programs)
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
-        for label, ir in self._snapshots():
-            if label == KERNEL:
-                continue
+        for label, ir in islice(changed_texts(self.capture), 1, None):
             changed = ExecutedText(self.capture, ir)
             try:
                 reads = self._reads(changed, programs)
@@ -523,15 +516,6 @@ class _Verifier:
             witnesses = tuple(self._witness(changed, *row) for row in rows)
             self.violations.append(Violation("lost-order", detail, witnesses, watch.text, made_by=label))
             return
-
-    def _snapshots(self) -> Iterator[tuple[str, str]]:
-        """(label, IR) after each pass of TTIR and TTGIR that changed it, and before the first of all."""
-        yield KERNEL, self.capture.texts.get("source", "")
-        for snapshot in self.capture.passes():
-            if snapshot.stage in ("ttir", "ttgir") and snapshot.changed:
-                ir = self.capture.text_after(snapshot)
-                if ir is not None:
-                    yield snapshot.label, ir
 
     def _judge(self, text: ExecutedText, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
@@ -577,7 +561,7 @@ class _Verifier:
         final = ExecutedText(self.capture, self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
         had_threads = False
-        for label, ir in self._snapshots():
+        for label, ir in changed_texts(self.capture):
             text = ExecutedText(self.capture, ir)
             if text.module.option("num-warps") is None:
                 continue

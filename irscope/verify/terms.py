@@ -383,13 +383,12 @@ DESCRIBED = ("descriptor_load", "descriptor_store", "descriptor_reduce")
 _Rule = Callable[[Terms, Operation, "tuple[Term, ...]"], Any]
 
 
-def _pairwise(compute: Callable[[Any, Any], Any], *, wraps: bool = False) -> _Rule:
+def _pairwise(compute: Callable[[Any, Any], Any]) -> _Rule:
     def rule(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
         left, right = (terms.at(value, index) for value in operation.operands)
         if terms.z3.is_bool(left) or terms.z3.is_bool(right):
             return terms.fresh(operation.result_types[0])
-        term = compute(left, right)
-        return terms.noted(operation, term) if wraps else term
+        return terms.noted(operation, compute(left, right))
 
     return rule
 
@@ -553,9 +552,9 @@ def _truncate(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> An
 
 
 _RULES: Mapping[str, _Rule] = {
-    "arith.addi": _pairwise(lambda left, right: left + right, wraps=True),
-    "arith.subi": _pairwise(lambda left, right: left - right, wraps=True),
-    "arith.muli": _pairwise(lambda left, right: left * right, wraps=True),
+    "arith.addi": _pairwise(lambda left, right: left + right),
+    "arith.subi": _pairwise(lambda left, right: left - right),
+    "arith.muli": _pairwise(lambda left, right: left * right),
     "arith.divsi": _divide(0), "arith.divui": _divide(0), "arith.remsi": _divide(1), "arith.remui": _divide(1),
     "arith.ceildivsi": _divide(0, up=True), "arith.ceildivui": _divide(0, up=True),
     "arith.andi": _bits, "arith.ori": _bits, "arith.xori": _bits, "arith.shli": _shift, "arith.shrsi": _shift,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -27,6 +27,22 @@ def first_text(capture: Capture) -> str:
     """The first IR that a capture has."""
     texts = capture.texts
     return next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
+
+
+_STAGES = ("ttir", "ttgir")
+
+
+def changed_texts(capture: Capture) -> Iterator[tuple[str, str]]:
+    """The label of each pass of TTIR and TTGIR that changed the text, with that text; first the front end's."""
+    text = capture.begun_text if capture.begun_from in ("source", *_STAGES) else None
+    if text is None:
+        return
+    yield capture.begun_from, text
+    for snapshot in capture.passes():
+        after = capture.text_after(snapshot) if snapshot.stage in _STAGES else None
+        if after is not None and after != text:
+            yield snapshot.label, after
+            text = after
 
 
 def argument_paths(capture: Capture) -> list[str]:
@@ -107,12 +123,9 @@ class ExecutedText:
 
     def place(self, operation: Operation) -> str:
         """`FILE:LINE` of the user's Python."""
-        return line_text(self._frames(operation))
+        return line_text(self.origin(operation))
 
     def origin(self, operation: Operation) -> tuple[tuple[str, int], ...]:
         """The frames of Python, under which an operation's counterpart in another text is found."""
-        return self._frames(operation)
-
-    def _frames(self, operation: Operation) -> tuple[tuple[str, int], ...]:
         chain = self._locations.chain_at(operation.lines[-1]) or self._locations.chain_at(operation.first_line)
         return place_of(chain, self.capture.launch.kernel.file)

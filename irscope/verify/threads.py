@@ -22,6 +22,7 @@ from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
+from irscope.ir.reach import all_users, reached
 from irscope.layout.computed import computed_map
 from irscope.layout.maps import ThreadMap
 from irscope.machine.memory import GlobalMemory
@@ -201,16 +202,11 @@ def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
     A scalar that is made a tensor goes on to all threads.
     """
     is_scalar = all(kind.form != "tensor" for kind in operation.result_types)
-    waiting, seen = list(operation.results), set(operation.results)
-    while waiting:
-        for user in module.users.get(waiting.pop(), ()):
-            if user.kind == "store":
-                continue
-            if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
-                return False
-            fresh = [value for value in user.results if value not in seen]
-            seen.update(fresh)
-            waiting += fresh
+    for user in all_users(module, operation.results):
+        if user.kind == "store":
+            continue
+        if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
+            return False
     return True
 
 
@@ -252,24 +248,17 @@ class Barriers:
         )
         if not starts or not ends:
             return None
-        seen: set[tuple[int, int]] = set()
-        waiting = [(block, index + 1) for block, index in starts]
-        blocks = {block.number: block for block in flow.blocks}
-        while waiting:
-            number, index = waiting.pop()
-            if (number, index) in seen or number not in blocks:
-                continue
-            seen.add((number, index))
-            instructions = blocks[number].instructions
-            if index >= len(instructions):
-                waiting += [(jump.target, 0) for jump in flow.jumps if jump.source == number]
-                continue
-            if instructions[index].family == "barrier":
-                continue
-            if (number, index) in ends:
-                return True
-            waiting.append((number, index + 1))
-        return False
+        blocks = {block.number: block.instructions for block in flow.blocks}
+
+        def following(at: tuple[int, int]) -> list[tuple[int, int]]:
+            number, index = at
+            if number not in blocks or (index < len(blocks[number]) and blocks[number][index].family == "barrier"):
+                return []
+            if index < len(blocks[number]):
+                return [(number, index + 1)]
+            return [(jump.target, 0) for jump in flow.jumps if jump.source == number]
+
+        return not ends.isdisjoint(reached(((block, index + 1) for block, index in starts), following))
 
     @staticmethod
     def _accesses(flow: ControlFlow, writes: bool) -> Iterator[tuple[tuple[int, int], Instruction]]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from irscope.errors import NotRun
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.reach import all_users
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.memory import GlobalMemory, ObservedAccess
@@ -66,7 +67,6 @@ class Observed:
         return tuple(int(index) for index in np.unravel_index(int(self.elements[at]), self.shape)) if self.shape else ()
 
     def element_at(self, at: int, path: str, detail: str = "") -> ElementAccess:
-        """One entry."""
         program, address = int(self.programs[at]), int(self.addresses[at])
         return ElementAccess(self.operation, program, self.element(at), address, path, detail)
 
@@ -176,15 +176,11 @@ def reaches_output(module: MlirModule, operation: Operation) -> bool | None:
     """Whether what an operation reads is stored, or decides what is; None if a selection may leave it out."""
     if operation.kind == "atomic":
         return True
-    waiting, seen, chooses = list(operation.results), set(operation.results), False
-    while waiting:
-        for user in module.users.get(waiting.pop(), ()):
-            chooses = chooses or user.opcode.endswith("select")
-            if user.kind in ("store", "atomic", "branch", "conditional", "loop", "yield", "return", "call", "load"):
-                return None if chooses else True
-            fresh = [value for value in user.results if value not in seen]
-            seen.update(fresh)
-            waiting += fresh
+    chooses = False
+    for user in all_users(module, operation.results):
+        chooses = chooses or user.opcode.endswith("select")
+        if user.kind in ("store", "atomic", "branch", "conditional", "loop", "yield", "return", "call", "load"):
+            return None if chooses else True
     return False
 
 

@@ -12,33 +12,20 @@ ViolationKind = Literal[
     "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",
     "shared-race", "proxy-fence", "divergent-barrier", "uninitialised-read",
 ]  # fmt: skip
-_CODES: Mapping[ViolationKind, str] = {
-    "out-of-bounds": "IRS901",
-    "program-race": "IRS902",
-    "thread-race": "IRS903",
-    "lost-order": "IRS904",
-    "never-ends": "IRS905",
-    "failed-assertion": "IRS906",
-    "misaligned": "IRS907",
-    "shared-race": "IRS908",
-    "proxy-fence": "IRS909",
-    "divergent-barrier": "IRS910",
-    "uninitialised-read": "IRS911",
+_KINDS: Mapping[ViolationKind, tuple[str, str]] = {
+    "out-of-bounds": ("IRS901", "access out of bounds"),
+    "program-race": ("IRS902", "race between programs"),
+    "thread-race": ("IRS903", "race between threads of a program"),
+    "lost-order": ("IRS904", "load moved across a store"),
+    "never-ends": ("IRS905", "wait that never ends"),
+    "failed-assertion": ("IRS906", "failed assertion"),
+    "misaligned": ("IRS907", "misaligned access"),
+    "shared-race": ("IRS908", "race in shared memory"),
+    "proxy-fence": ("IRS909", "missing proxy fence"),
+    "divergent-barrier": ("IRS910", "divergent barrier"),
+    "uninitialised-read": ("IRS911", "read of uninitialised memory"),
 }
-"""The code of each kind of violation, as docs/verify.md lists them."""
-_TITLES: Mapping[ViolationKind, str] = {
-    "out-of-bounds": "access out of bounds",
-    "program-race": "race between programs",
-    "thread-race": "race between threads of a program",
-    "lost-order": "load moved across a store",
-    "never-ends": "wait that never ends",
-    "failed-assertion": "failed assertion",
-    "misaligned": "misaligned access",
-    "shared-race": "race in shared memory",
-    "proxy-fence": "missing proxy fence",
-    "divergent-barrier": "divergent barrier",
-    "uninitialised-read": "read of uninitialised memory",
-}
+"""Kind of violation → its code, as docs/verify.md lists them, and what it is in a few words."""
 KERNEL = "the kernel"
 """What made a violation that is there in the IR of the front end."""
 
@@ -75,15 +62,7 @@ class AccessWitness:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
-        return {
-            "operation": self.operation,
-            "place": self.place,
-            "line": self.line,
-            "program": self.program,
-            "element": self.element,
-            "warp": self.warp,
-            "lane": self.lane,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +81,12 @@ class Violation:
     @property
     def code(self) -> str:
         """`IRS901`."""
-        return _CODES[self.kind]
+        return _KINDS[self.kind][0]
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return _TITLES[self.kind]
+        return _KINDS[self.kind][1]
 
     @property
     def place(self) -> tuple[tuple[str, int], ...]:
@@ -124,14 +103,9 @@ class Violation:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
-        return {
-            "code": self.code,
-            "kind": self.kind,
-            "detail": self.detail,
-            "address": self.address,
-            "made_by": self.made_by,
-            "accesses": [access.as_json() for access in self.accesses],
-        }
+        plain = asdict(self)
+        accesses = plain.pop("accesses")
+        return {"code": self.code, **plain, "accesses": accesses}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.findings.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS, codes_of
 from irscope.analysis.findings.resources import register_peak
-from irscope.analysis.resources import instruction_families
+from irscope.analysis.resources import assembly_of, instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
 from irscope.ir.columns import operation_counts
@@ -30,11 +30,11 @@ from irscope.ir.locations.model import place_of
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.operations import is_of_dialect, opcode_of
 from irscope.memory.machine import ACCESSES
-from irscope.model.capture import stage_named
+from irscope.model.capture import Capture, stage_named
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Assertion):
     """The kernel compiles, and fits on the device: asserted of every capture."""
 
     rule: ClassVar[str] = "compiles"
@@ -54,13 +54,10 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Safe:
+class Safe(Assertion):
     """`irscope verify` finds no error in the launch; an undecided launch breaks the assertion, too."""
 
     rule: ClassVar[str] = "safe"
-
-    def __str__(self) -> str:
-        return "--safe"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """Each violation with its accesses, and the undecided questions."""
@@ -78,7 +75,7 @@ class Safe:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxRegisters:
+class MaxRegisters(Assertion):
     """At most so many registers per thread."""
 
     limit: int
@@ -107,7 +104,7 @@ _TIME = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,3})?)(?P<unit>x|ms|s)")
 
 
 @dataclass(frozen=True, slots=True)
-class MaxCompileTime:
+class MaxCompileTime(Assertion):
     """Compiling takes at most so much processor time, by the shortest of several compiles."""
 
     number: float
@@ -150,13 +147,10 @@ class MaxCompileTime:
 
 
 @dataclass(frozen=True, slots=True)
-class NoSpills:
+class NoSpills(Assertion):
     """No register is spilled to local memory."""
 
     rule: ClassVar[str] = "no-spills"
-
-    def __str__(self) -> str:
-        return "--no-spills"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """The kernel, with the line that spills most."""
@@ -171,7 +165,7 @@ class NoSpills:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxShared:
+class MaxShared(Assertion):
     """At most so many bytes of shared memory per CTA."""
 
     limit: int
@@ -232,7 +226,7 @@ _WIDTH = re.compile(r"(?P<name>[\w.]{1,80})(?:@(?P<line>\d{1,7}))?=(?P<bits>\d{1
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(Assertion):
     """It has instructions of a family, such as `wgmma`, or an operation of the IR, such as `tt.dot_scaled`."""
 
     name: str
@@ -256,8 +250,7 @@ class Uses:
         if any(_is_of(self.name, one) for one in families):
             return ()
         matrix = [name for name in families if name in ("wgmma", "mma", "mfma", "wmma", "tcgen05.mma")]
-        stage = next((one for one in ("sass", "amdgcn", "ptx") if one in subject.capture.stages), "assembly")
-        text = f"has no {self.name} in its {stage}"
+        text = f"has no {self.name} in its {assembly_of(subject.capture) or 'assembly'}"
         is_matrix = any(self.name.startswith(one) for one in ("wgmma", "mma", "mfma", "wmma", "tcgen05"))
         if is_matrix and matrix:
             text += f", it has {' and '.join(matrix)}"
@@ -274,7 +267,7 @@ class Uses:
 
 
 @dataclass(frozen=True, slots=True)
-class MinWidth:
+class MinWidth(Assertion):
     """Each access of tensors in global memory of one kind moves at least so many bits per thread at once."""
 
     name: str
@@ -338,13 +331,10 @@ def _widths_named(subject: Subject, name: str) -> list[AccessWidth]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelined:
+class Pipelined(Assertion):
     """Each load that a dot of a loop reads was begun in an iteration before."""
 
     rule: ClassVar[str] = "pipelined"
-
-    def __str__(self) -> str:
-        return "--pipelined"
 
     def breaches(self, subject: Subject) -> Sequence[Breach] | None:
         """The loads that the loop waits for."""
@@ -379,7 +369,7 @@ class Pipelined:
 
 
 @dataclass(frozen=True, slots=True)
-class NoFinding:
+class NoFinding(Assertion):
     """`irscope why` finds nothing of some kinds; comments in the kernel silence single lines."""
 
     codes: frozenset[str]
@@ -394,7 +384,7 @@ class NoFinding:
 
 
 def _at_operation(
-    assertion: Uses | Pipelined, subject: Subject, operation: Operation, text: str, codes: Sequence[str] = ()
+    assertion: Assertion, subject: Subject, operation: Operation, text: str, codes: Sequence[str] = ()
 ) -> Breach:
     line = operation.first_line
     return at_line(assertion, subject, line, subject.studied.place_at(line), text, codes)
@@ -411,62 +401,55 @@ _MOST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class FileChecked:
-    """The text of a stage matches a file of FileCheck patterns."""
-
+class _OfText(Assertion):
     path: str
     stage: str
+
+    def __str__(self) -> str:
+        return f"--{self.rule} {self.path}:{self.stage}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        texts = subject.capture.texts
+        if self.stage not in texts:
+            return (of_kernel(self, subject, f"it has no text of stage {self.stage}: it holds {', '.join(texts)}"),)
+        text, lines = self.difference(subject.capture)
+        if not text:
+            return ()
+        left_out = [f"… {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+        return (replace(of_kernel(self, subject, text), causes=(*lines[:_MOST_LINES], *left_out)),)
+
+    def difference(self, capture: Capture) -> tuple[str, Sequence[str]]:
+        """How the text is another than the file asks for, in a sentence and in lines; empty where it is not."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecked(_OfText):
+    """The text of a stage matches a file of FileCheck patterns."""
+
     run: Callable[[str, str], str]
     """(file of patterns, text) → FileCheck's error; empty if it accepts the text."""
     rule: ClassVar[str] = "filecheck"
 
-    def __str__(self) -> str:
-        return f"--filecheck {self.path}:{self.stage}"
-
-    def breaches(self, subject: Subject) -> Sequence[Breach]:
-        if self.stage not in subject.capture.texts:
-            return (_without_stage(self, subject, self.stage),)
-        said = self.run(self.path, subject.capture.text(self.stage))
-        if not said:
-            return ()
-        text = f"FileCheck rejects its {self.stage} by {basename(self.path)}"
-        return (_with_lines(of_kernel(self, subject, text), said.splitlines()),)
+    def difference(self, capture: Capture) -> tuple[str, Sequence[str]]:
+        said = self.run(self.path, capture.text(self.stage))
+        return f"FileCheck rejects its {self.stage} by {basename(self.path)}" if said else "", said.splitlines()
 
 
 @dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(_OfText):
     """The text of a stage equals a file, but for names, numbers, locations and the order of independent operations."""
 
-    path: str
-    stage: str
     text: str
     """Of the file."""
     rule: ClassVar[str] = "golden"
 
-    def __str__(self) -> str:
-        return f"--golden {self.path}:{self.stage}"
-
-    def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """How the text differs."""
-        if self.stage not in subject.capture.texts:
-            return (_without_stage(self, subject, self.stage),)
-        found = diff_texts(self.text, subject.capture.text(self.stage), stage_named(self.stage).kind)
+    def difference(self, capture: Capture) -> tuple[str, Sequence[str]]:
+        found = diff_texts(self.text, capture.text(self.stage), stage_named(self.stage).kind)
         if found.is_empty:
-            return ()
-        diff = found.unified(2, basename(self.path), f"{self.stage} of {subject.capture.name}")
-        text = f"its {self.stage} is not that of {basename(self.path)}: {found.summary}"
-        return (_with_lines(of_kernel(self, subject, text), diff.splitlines()),)
-
-
-def _without_stage(assertion: FileChecked | Golden, subject: Subject, stage: str) -> Breach:
-    return of_kernel(
-        assertion, subject, f"it has no text of stage {stage}: it holds {', '.join(subject.capture.texts)}"
-    )
-
-
-def _with_lines(breach: Breach, lines: Sequence[str]) -> Breach:
-    left_out = [f"… {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
-    return replace(breach, causes=(*lines[:_MOST_LINES], *left_out))
+            return "", ()
+        diff = found.unified(2, basename(self.path), f"{self.stage} of {capture.name}")
+        return f"its {self.stage} is not that of {basename(self.path)}: {found.summary}", diff.splitlines()
 
 
 def assertions_of(

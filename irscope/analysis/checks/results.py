@@ -151,7 +151,7 @@ def compared(before: Facts, after: Facts, tolerances: Mapping[str, _Tolerance]) 
 
 
 @dataclass(frozen=True, slots=True)
-class _NotWorse:
+class _NotWorse(Assertion):
     """Nothing is worse than in a baseline."""
 
     path: str

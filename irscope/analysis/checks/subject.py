@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from irscope.analysis.findings.costs import OF_TIME, priced, timed
 from irscope.analysis.findings.find import OF_SASS, findings_of
@@ -192,7 +192,6 @@ class Breach:
     causes: tuple[str, ...] = ()
     """The causes, each with its evidence."""
     finding: Finding | None = None
-    """The finding that the causes are from."""
     stage: str = ""
     """The stage that the excerpt is of."""
     excerpt: tuple[tuple[int, str], ...] = ()
@@ -201,29 +200,30 @@ class Breach:
     """The operation's, of the stage; 0 if it is about the whole kernel."""
 
 
-class Assertion(Protocol):
+class Assertion:
     """A condition on a capture."""
 
+    __slots__ = ()
     rule: ClassVar[str]
     """The kind of assertion: `max-regs`."""
 
     def __str__(self) -> str:
         """As the command line states it: `--max-regs 128`."""
-        ...
+        return f"--{self.rule}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach] | None:
         """Where a capture breaks it; none where it holds; None if it does not apply to the kernel."""
-        ...
+        raise NotImplementedError
 
 
-def _breach(
+def at_place(
     assertion: Assertion,
     subject: Subject,
-    text: str,
     place: Place,
+    text: str,
+    causes: Iterable[str] = (),
     *,
     finding: Finding | None = None,
-    causes: Iterable[str] = (),
     line: int = 0,
 ) -> Breach:
     """A breach at a line of Python, and at one of the TTGIR; of the whole kernel without a place."""
@@ -238,16 +238,14 @@ def of_kernel(assertion: Assertion, subject: Subject, text: str, codes: Sequence
     found = next((one for code in codes for one in subject.explaining if one.code == code), None)
     if found is not None:
         return at_finding(assertion, subject, found, text)
-    return _breach(assertion, subject, text, ())
+    return at_place(assertion, subject, (), text)
 
 
 def at_finding(assertion: Assertion, subject: Subject, finding: Finding, text: str = "") -> Breach:
     """A breach where a finding is, with its causes; `text`: in place of the finding's own."""
-    own = f"{finding.code} {finding.kind.name}: {finding.text}"
-    causes = _evidence(finding)
-    if text:
-        causes = [own, *causes]
-    return _breach(assertion, subject, text or own, finding.place, finding=finding, causes=causes, line=finding.line)
+    own, *causes = explanation = _explanation(finding)
+    causes = explanation if text else causes
+    return at_place(assertion, subject, finding.place, text or own, causes, finding=finding, line=finding.line)
 
 
 def at_line(
@@ -259,16 +257,10 @@ def at_line(
     """
     own = [one for one in subject.explaining if one.code in codes and one.place[:1] == place[:1]]
     found = min(own, key=lambda one: one.line != line, default=None)
-    causes: list[str] = []
-    if found is not None:
-        causes = [f"{found.code} {found.kind.name}: {found.text}", *_evidence(found)]
-    return _breach(assertion, subject, text, place, finding=found, causes=causes, line=line)
+    causes = _explanation(found) if found is not None else ()
+    return at_place(assertion, subject, place, text, causes, finding=found, line=line)
 
 
-def at_place(assertion: Assertion, subject: Subject, place: Place, text: str, causes: Iterable[str] = ()) -> Breach:
-    """A breach at a line of Python, with causes that are known already."""
-    return _breach(assertion, subject, text, place, causes=causes)
-
-
-def _evidence(finding: Finding) -> list[str]:
-    return [f"{one.text} [{one.evidence}: {one.source}]" for one in finding.causes]
+def _explanation(finding: Finding) -> list[str]:
+    causes = (f"{one.text} [{one.evidence}: {one.source}]" for one in finding.causes)
+    return [f"{finding.code} {finding.kind.name}: {finding.text}", *causes]

@@ -19,6 +19,7 @@ from irscope.ir.locations.stages import capture_locations
 from irscope.ir.logs.source_page import CountedInstruction, CountedKernel, Counters, read_source_page
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses, with_loops
+from irscope.ir.reach import reached
 from irscope.memory.access import MOST, Cost, GlobalAccess, Span
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import Action, MemoryInstructions, read_machine
@@ -366,12 +367,7 @@ def _reached(graph: ControlFlow) -> list[int]:
     following: dict[int, list[int]] = {}
     for jump in graph.jumps:
         following.setdefault(jump.source, []).append(jump.target)
-    found, waiting = {0}, [0]
-    while waiting:
-        fresh = [target for target in following.get(waiting.pop(), ()) if target not in found]
-        found.update(fresh)
-        waiting += fresh
-    return sorted(found)
+    return sorted(reached([0], lambda number: following.get(number, ())))
 
 
 class Scoreboards:

@@ -278,7 +278,6 @@ class Aligner:
         self._overlaps: dict[tuple[str, str], float] = {}
 
     def pair(self, left_line: int, right_line: int) -> None:
-        """Make two lines partners."""
         self.to_right[left_line] = right_line
         self.to_left[right_line] = left_line
 

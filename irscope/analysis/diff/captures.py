@@ -19,13 +19,20 @@ from irscope.model.capture import Capture, stage_named, stage_rank
 
 
 @dataclass(frozen=True, slots=True)
-class FieldChange:
-    """One field of an instruction's schedule, as text; `–` where it has none."""
+class Change:
+    """One named value that differs; None if a side has none."""
 
     name: str
-    """`stall`, `yield`, `write barrier`, `read barrier`, `waits` or `reuse`."""
-    left: str
-    right: str
+    left: Any
+    right: Any
+
+    @property
+    def difference(self) -> float | None:
+        """Right less left, for numbers (a missing one counts as none)."""
+        left, right = self.left or 0, self.right or 0
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return right - left
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class InstructionSchedule:
     left_offset: int
     """Bytes from the start of its section."""
     right_offset: int
-    fields: tuple[FieldChange, ...]
+    fields: tuple[Change, ...]
+    """Of `stall`, `yield`, `write barrier`, `read barrier`, `waits` and `reuse`, as text; `–` where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ def diff_schedules(left: str, right: str, text_diff: TextDiff | None) -> Schedul
             continue
         compared += 1
         values, new = _values(before), _values(after)
-        fields = tuple([FieldChange(name, values[name], new[name]) for name in values if values[name] != new[name]])
+        fields = tuple([Change(name, values[name], new[name]) for name in values if values[name] != new[name]])
         if fields:
             text = before.text.replace(".reuse", "")
             changes.append(InstructionSchedule(text, before.offset, after.offset, fields))
@@ -110,23 +118,6 @@ def _values(item: Instruction) -> dict[str, str]:
 
 
 _DEFAULT_IGNORE: frozenset[Ignored] = frozenset({"locations"})
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One named value that differs; None if a side has none."""
-
-    name: str
-    left: Any
-    right: Any
-
-    @property
-    def difference(self) -> float | None:
-        """Right less left, for numbers (a missing one counts as none)."""
-        left, right = self.left or 0, self.right or 0
-        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-            return right - left
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +211,9 @@ def diff(
         changes.append(change)
         if text_diff is not None:
             diffs[name] = text_diff
-    differences = [*_input_changes(left, right), *_compiler_changes(left, right)]
+    # What a compile that failed before its end did not come to make of its metadata is no difference.
+    kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
+    differences = [*_changes(*map(inputs_of, kept)), *_compiler_changes(left, right)]
     return Comparison(
         left=left,
         right=right,
@@ -272,12 +265,6 @@ def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> Sche
 def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:
     names = list(dict.fromkeys([*left, *right]))
     return [Change(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
-
-
-def _input_changes(left: Capture, right: Capture) -> list[Change]:
-    """What a compile that failed before its end did not come to make of its metadata is no difference."""
-    kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
-    return _changes(*map(inputs_of, kept))
 
 
 def _source_changes(left: Capture, right: Capture, changes: Iterable[StageChange]) -> list[Change]:

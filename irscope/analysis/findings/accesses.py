@@ -33,8 +33,9 @@ from irscope.ir.locations.model import Place, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.edits import factor_sites
-from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.types import element_bits, parse_type
+from irscope.ir.reach import all_makers
 from irscope.layout.maps import ThreadMap
 from irscope.memory.access import SECTOR_BYTES, GlobalAccess
 from irscope.memory.global_costs import fastest_dimension
@@ -294,7 +295,7 @@ class _AccessReader:
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
         first = Cause(f"compiled to: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
         module, operands = self._studied.module, (self._operation.operand(name) for name in ("ptr", "mask"))
-        made = [one for value in operands if value is not None for one in _made_of(module, value)]
+        made = all_makers(module.maker_of, filter(None, operands))
         lines = {one.first_line for one in made if one.results and one.result_types[0].shape}
         finding = self._studied.finding(
             "IRS102" if stores else "IRS101",
@@ -554,10 +555,11 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
             continue
         *_, first = (operation, *makers(module, pointer))
         into = large.get(first.operands[0]) if first.operands else None
-        made = _made_of(module, pointer) if into is not None else ()
+        made = all_makers(module.maker_of, [pointer]) if into is not None else ()
         for product in (one for one in made if one.name == "arith.muli" and is_word(one)):
             sides = [held.get(value) for value in product.operands]
-            loads = [one for value in product.operands for one in _made_of(module, value) if one.opcode in LOADS]
+            made = all_makers(module.maker_of, reversed(product.operands))
+            loads = [one for one in made if one.opcode in LOADS]
             if sides.count(None) != 1 or not loads or into is None or product.first_line in reported:
                 continue
             reported.add(product.first_line)
@@ -577,19 +579,3 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
                 ],
                 [Suggestion(_ADVICE)],
             )  # fmt: skip
-
-
-_MOST_MADE = 256
-
-
-def _made_of(module: MlirModule, value: Value) -> list[Operation]:
-    """The operations that a value is computed by."""
-    made, waiting, seen = list[Operation](), [value], {value}
-    while waiting and len(made) < _MOST_MADE:
-        maker = module.maker_of(waiting.pop())
-        if maker is not None:
-            made.append(maker)
-            fresh = [operand for operand in maker.operands if operand not in seen]
-            seen.update(fresh)
-            waiting += fresh
-    return made

@@ -10,11 +10,12 @@ from math import prod
 from irscope.analysis.findings.bounds import GREATEST, intervals
 from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied, makers, sources_of
+from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.uses import OperationUse
+from irscope.ir.reach import all_makers
 
 _ASYNC = {"9": ("wgmma", 64), "10": ("tcgen05", 64)}
 """Major compute capability → the asynchronous matrix instruction, and the least rows of a tile for it."""
@@ -54,7 +55,7 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
         summed = {one.operands[2] for one in inside if one.opcode == _TENSOR_DOT}
         for store in (one for one in inside if one.opcode == "tmem_store" and one.first_line not in reported):
             kept = summed.intersection(store.operands)
-            loads = (one for one in sources_of(made, store.operands) if one.opcode == "tmem_load")
+            loads = (one for one in all_makers(made.get, store.operands) if one.opcode == "tmem_load")
             load = next((one for one in loads if not kept.isdisjoint(one.operands)), None)
             if load is None:
                 continue

@@ -294,7 +294,9 @@ class _Pricer:
                 return self._thinned(here, (), 1 / finding.factor)
             return self._thinned({*here} - self._global, (), 1 / _FMA_OF_DOT)
         if code == "IRS307":
-            return self._vectorised(here, finding.factor, here)
+            # Accesses that are so many times fewer and wider, and all else of the line as often.
+            accesses = self._global.intersection(here)
+            return self._changed(accesses, lambda one: _vector(one, finding.factor), _left(here, 1 / finding.factor))
         if code == "IRS308":
             matrices = [at for at, base in enumerate(self._bases) if base in ("LDSM", "HMMA", "LDS")]
             return self._thinned({*here, *matrices}, (*_LOADS, "LDSM", "LDS"), 1 / finding.factor)
@@ -339,11 +341,13 @@ class _Pricer:
         """Waiting less moves no byte less: no unit does its work faster, nor is it busy all the time."""
         return max(seconds, self._least)
 
-    def _changed(self, here: Collection[int], change: Callable[[Access], Access]) -> float:
+    def _changed(
+        self, here: Collection[int], change: Callable[[Access], Access], keeps: Callable[[int], float] | None = None
+    ) -> float:
         def access(index: int, one: Access) -> Access:
             return change(one) if index in here else one
 
-        return self._model.seconds(access=access)
+        return self._model.seconds(access=access, keeps=keeps)
 
     def _coalesced(self, here: Collection[int]) -> float:
         """As few sectors as the bytes fill; what L1 kept of another access's sectors, each access misses itself."""
@@ -370,20 +374,19 @@ class _Pricer:
         is_within = repeats_within(self._studied, finding.line, factor)
         more = factor if is_within else 1 / factor
 
-        def access(index: int, one: Access) -> Access:
-            return replace(one, sectors=one.sectors * more, lines=one.lines * more) if index in loads else one
+        def change(one: Access) -> Access:
+            return replace(one, sectors=one.sectors * more, lines=one.lines * more)
 
-        return self._model.seconds(
-            access=access, keeps=lambda index: 1 / factor if is_within and index in loads else 1.0
-        )
+        return self._changed(loads, change, _left(loads if is_within else (), 1 / factor))
 
     def _without_atomics(self, here: Collection[int]) -> float:
         """A store in place of each atomic, of each address once, however many CTAs add to it at the same time."""
         distinct = self._model.execution.distinct
         left = {index: distinct.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
-        return self._model.seconds(
-            access=lambda index, one: replace(one, kind="store") if index in left and index in here else one,
-            keeps=lambda index: left.get(index, 1.0) if index in here else 1.0,
+        return self._changed(
+            left.keys() & {*here},
+            lambda one: replace(one, kind="store"),
+            lambda index: left.get(index, 1.0) if index in here else 1.0,
         )
 
     def _in_float32(self, finding: Finding) -> float:
@@ -406,11 +409,8 @@ class _Pricer:
 
     def _thinned(self, here: Collection[int], opcodes: Sequence[str], part: float) -> float:
         """A part of the instructions of some opcodes is left, of all of them if none is named."""
-
-        def keeps(at: int) -> float:
-            return part if at in here and (not opcodes or self._bases[at] in opcodes) else 1.0
-
-        return self._model.seconds(keeps=keeps)
+        chosen = {at for at in here if not opcodes or self._bases[at] in opcodes}
+        return self._model.seconds(keeps=_left(chosen, part))
 
     def _with_fewer_warps(self, factor: float) -> float:
         """So many times fewer warps, each with as much more of the tile: their instructions are issued less often.
@@ -464,15 +464,9 @@ class _Pricer:
                 after += min(sectors, one.sectors * one.missed)
         return after / before if before else 1.0
 
-    def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
-        """Accesses that are `factor` times fewer and wider; `also`: instructions that decrease by the same factor."""
 
-        def access(index: int, one: Access) -> Access:
-            return _vector(one, factor) if index in here and one.kind in _GLOBAL else one
-
-        kinds = {index: one.kind for index, one in self._model.accesses if index in here}
-        fewer = {index for index, kind in kinds.items() if kind in _GLOBAL} | {*also}
-        return self._model.seconds(access=access, keeps=lambda index: 1 / factor if index in fewer else 1.0)
+def _left(here: Collection[int], part: float) -> Callable[[int], float]:
+    return lambda index: part if index in here else 1.0
 
 
 def _vector(one: Access, factor: float) -> Access:

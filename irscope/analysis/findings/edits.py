@@ -82,7 +82,6 @@ def source_edits(
 
 
 def with_edits(text: str, edits: Sequence[_SourceEdit]) -> str:
-    """A text with some edits of it."""
     lines = text.split("\n")
     for one in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
         before, after = lines[one.line - 1][: one.column - 1], lines[one.end_line - 1][one.end_column - 1 :]

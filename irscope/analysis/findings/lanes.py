@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, prod
 
 from irscope.analysis.findings.loops import LOADS
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
-from irscope.analysis.findings.studied import Studied, makers, sources_of
+from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.reach import all_makers
 from irscope.memory.machine import ACCESSES
 
 _LEAST_MASKED = 0.2
@@ -18,7 +19,7 @@ _LANES = 32
 _SECTOR = 32
 """Bytes."""
 _CONVERSIONS = ("arith.extf", "arith.truncf", "fp_to_fp", "convert_layout")
-_MOST_MAKERS, _MOST_DEEP = 256, 24
+_MOST_DEEP = 24
 """Operations of a mask, and in a row, that are looked at."""
 _SUMS = (
     "arith.addf", "arith.addi", "arith.mulf", "arith.muli", "arith.maximumf", "arith.maxnumf", "arith.minimumf",
@@ -80,7 +81,7 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
         if len(loads) < 2 or loads[0] is loads[1] or any(uses[value] > 1 for one in loads for value in one.results):
             continue
         masks = [value for one in loads if (value := one.operand("mask")) is not None]
-        if condition in masks or any(condition in one.results for one in _all_makers(module, masks)):
+        if condition in masks or any(condition in one.results for one in all_makers(module.maker_of, masks)):
             continue
         run = _same_in_a_row(studied, condition)
         if run * min(one.result_types[0].element_bits for one in loads) < 8 * _SECTOR:
@@ -100,18 +101,6 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
             [Suggestion("the condition in the mask of one load, its opposite in that of the other, and their sum")],
         )
         yield replace(finding, lines=lines)
-
-
-def _all_makers(module: MlirModule, values: Iterable[Value]) -> Iterator[Operation]:
-    """The operations that make some values, those that make their operands, and so on."""
-    seen, open_ = set[Value](), [*values]
-    while open_ and len(seen) < _MOST_MAKERS:
-        value = open_.pop()
-        made = module.maker_of(value) if value not in seen else None
-        seen.add(value)
-        if made is not None:
-            yield made
-            open_ += made.operands
 
 
 def _same_in_a_row(studied: Studied, value: Value, depth: int = 0) -> float:
@@ -146,7 +135,7 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
             continue
         made = {value: one for one in inside for value in one.results}
         pointers = [value for one in inside if one.opcode in ACCESSES and (value := one.operand("ptr")) is not None]
-        if any(one.opcode in LOADS for one in sources_of(made, pointers)):
+        if any(one.opcode in LOADS for one in all_makers(made.get, pointers)):
             continue
         if not _is_sum(module, loop):
             continue

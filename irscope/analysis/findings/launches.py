@@ -7,15 +7,15 @@ of the IR, or the model's own figures.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import ceil, prod
 
 from irscope.analysis.findings.lanes import lane_findings
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied, sources_of
+from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.work import work_findings
 from irscope.ir.mlir.model import Operation
+from irscope.ir.reach import all_makers
 from irscope.memory.machine import ACCESSES
 from irscope.timing.predict import Model, Prediction
 
@@ -50,19 +50,15 @@ def _model(text: str) -> Cause:
 def _launch_bound(studied: Studied, prediction: Prediction) -> Finding:
     launch = prediction.launch_seconds
     work = max(prediction.seconds - launch, 0.0)
-    finding = studied.about_kernel(
+    return studied.about_kernel(
         "IRS508",
         f"launch overhead takes most of the time: {work * 1e6:.1f} µs of work",
         f"{launch * 1e6:.1f} µs, the time of an empty launch",
         1,
         [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are launch overhead")],
         [Suggestion("more work in each launch (fuse kernels, a batch), or CUDA graphs")],
+        seconds=launch,
     )
-    return _with_seconds(finding, launch)
-
-
-def _with_seconds(finding: Finding, seconds: float) -> Finding:
-    return replace(finding, seconds=seconds)
 
 
 def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Finding]:
@@ -80,32 +76,28 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
         after = max(prediction.launch_seconds + work * ctas / units, least)
         idle = units - ctas
         what = "a single CTA runs" if ctas == 1 else f"{ctas} CTAs"
-        yield _with_seconds(
-            studied.about_kernel(
-                "IRS505",
-                f"too few CTAs for the GPU: {what} on {units} multiprocessors",
-                f"{idle} of {units} multiprocessors of {prediction.part} are idle",
-                idle,
-                [evidence, _model(f"{prediction.part} has {units} multiprocessors")],
-                [Suggestion("smaller tiles, or split the longest loop over more CTAs (split-K, several per row)")],
-            ),
-            max(prediction.seconds - after, 0.0),
+        yield studied.about_kernel(
+            "IRS505",
+            f"too few CTAs for the GPU: {what} on {units} multiprocessors",
+            f"{idle} of {units} multiprocessors of {prediction.part} are idle",
+            idle,
+            [evidence, _model(f"{prediction.part} has {units} multiprocessors")],
+            [Suggestion("smaller tiles, or split the longest loop over more CTAs (split-K, several per row)")],
+            seconds=max(prediction.seconds - after, 0.0),
         )
         return
     most = ceil(ctas / units)
     mean = ctas / units
     after = max(prediction.launch_seconds + work * mean / most, least)
     if most > mean >= 1 and ctas <= 16 * units:
-        yield _with_seconds(
-            studied.about_kernel(
-                "IRS507",
-                f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some do {most} and others wait",
-                f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
-                1,
-                [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],
-                [Suggestion(f"a grid size divisible by {units}, or a persistent kernel of {units} CTAs")],
-            ),
-            max(prediction.seconds - after, 0.0),
+        yield studied.about_kernel(
+            "IRS507",
+            f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some do {most} and others wait",
+            f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
+            1,
+            [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],
+            [Suggestion(f"a grid size divisible by {units}, or a persistent kernel of {units} CTAs")],
+            seconds=max(prediction.seconds - after, 0.0),
         )
 
 
@@ -260,7 +252,7 @@ def unexplained(studied: Studied, model: Model, prediction: Prediction, floor_se
     bound = why if why in _WAITS and part >= _MOSTLY else prediction.bound
     text, fix = _BOUNDS.get(bound, (f"bound by {bound}", ""))
     floor = f", {prediction.seconds / floor_seconds:.1f} times the minimum" if floor_seconds else ""
-    finding = studied.about_kernel(
+    return studied.about_kernel(
         "IRS509",
         text,
         f"{part:.0%} of the warps' time: {why}{floor}",
@@ -268,8 +260,8 @@ def unexplained(studied: Studied, model: Model, prediction: Prediction, floor_se
         causes,
         [Suggestion(fix)] if fix else [],
         place=places,
+        seconds=_lost(studied, model, prediction, bound, part, floor_seconds or 0.0),
     )
-    return _with_seconds(finding, _lost(studied, model, prediction, bound, part, floor_seconds or 0.0))
 
 
 def _lost(
@@ -294,7 +286,7 @@ def _has_dots_in_turn(studied: Studied) -> bool:
         inside = [one for one in loop.walk() if one is not loop]
         made = {value: one for one in inside for value in one.results}
         for dot in (one for one in inside if one.kind == "dot"):
-            if any(one.kind == "dot" for one in sources_of(made, dot.operands[:2])):
+            if any(one.kind == "dot" for one in all_makers(made.get, dot.operands[:2])):
                 return True
     return False
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     """Those of a capture, the worst first, without what comments silence; none if the capture is damaged."""
-    if not _may_have(capture):
+    fails = capture.failure is not None and capture.failure.kind == "fit"
+    if not fails and not capture.resources.spilled_bytes and not _has_slow_dots(capture):
         return ()
     # Not before: importing them takes longer than most summaries.
     from irscope.analysis.findings.find import worst
@@ -36,11 +37,6 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     except DAMAGE:
         # What is in a capture's file may say anything.
         return ()
-
-
-def _may_have(capture: Capture) -> bool:
-    fails = capture.failure is not None and capture.failure.kind == "fit"
-    return bool(fails or capture.resources.spilled_bytes or _has_slow_dots(capture))
 
 
 def _has_slow_dots(capture: Capture) -> bool:

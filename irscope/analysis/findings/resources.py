@@ -215,12 +215,12 @@ def _end_of_loops(live: LiveValues) -> int | None:
         if begins and any(has_mma[min(begins) : line + 1]):
             loops.append((min(begins), line))
     # An outer loop of a persistent kernel has the end of each tile inside it: the loop is the innermost one.
-    inner = [one for one in loops if not any(one != other and _contains(one, other) for other in loops)]
+    inner = [
+        (begin, end)
+        for begin, end in loops
+        if not any(begin <= other[0] and other[1] <= end and other != (begin, end) for other in loops)
+    ]
     return max((end for _, end in inner), default=None)
-
-
-def _contains(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] <= other[0] and other[1] <= one[1]
 
 
 def _epilogue(studied: Studied) -> Iterator[Finding]:

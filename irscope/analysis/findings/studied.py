@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,7 +11,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
-from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.locations.model import Chain, Place, TextLocations, columns_of, place_of
 from irscope.ir.locations.stages import read_locations
@@ -20,8 +19,8 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.memory.machine import ACCESSES, MemoryInstructions, Places, places_by_line, read_machine
-from irscope.model.capture import Capture, stage_named
+from irscope.memory.machine import ACCESSES, MemoryInstructions, by_origin, places_by_line, read_machine
+from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _Read = TypeVar("_Read")
 _Decision = TypeVar("_Decision", bound="LogDecision")
-_Origin = TypeVar("_Origin", int, "Places")
 
 
 class Studied:
@@ -197,22 +195,13 @@ class Studied:
         rows = next((row.by_line for row in self.capture.operations if row.stage == stage), None)
         if rows is None:
             return self._instructions_by_place(stage) if stage else {}
-        return self._by_origin(stage, rows)
-
-    def _by_origin(self, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[Instruction]]:
-        """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
-        found: dict[_Origin, list[Instruction]] = {}
-        for item in read_instructions(self.capture.texts[stage], stage_named(stage).kind):
-            if item.line <= len(origins) and origins[item.line - 1]:
-                found.setdefault(origins[item.line - 1], []).append(item)
-        return found
+        return by_origin(self.capture.texts[stage], stage, rows)
 
     def _instructions_by_place(self, stage: str) -> dict[int, list[Instruction]]:
         """Those at an operation's place in Python, of the operations that are the only ones of their name there."""
-
         texts = self.capture.texts
         origins, at = places_by_line(texts, stage)
-        lines = self._by_origin(stage, origins)
+        lines = by_origin(texts[stage], stage, origins)
         places = {line: (one.name, at[line]) for line, (one, _) in self.operations.items() if at.get(line) in lines}
         named = Counter(places.values())
         return {line: lines[own[1]] for line, own in places.items() if named[own] == 1}
@@ -255,10 +244,12 @@ class Studied:
         *,
         chain: Chain = (),
         place: Place = (),
+        seconds: float | None = None,
     ) -> Finding:
         """A finding about the whole kernel; `chain`, `place`: what of it is to blame, if that is known."""
         place = place or place_of(chain, self.capture.launch.kernel.file)
-        return Finding(code, "", 0, (), chain, place, text, cost, weight, tuple(causes), tuple(suggestions))
+        parts = tuple(causes), tuple(suggestions)
+        return Finding(code, "", 0, (), chain, place, text, cost, weight, *parts, seconds=seconds)
 
     def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
         """A cause whose evidence is an operation of the TTGIR, or of another stage or pass."""
@@ -312,19 +303,6 @@ def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
         if not made.operands:
             return
         value = made.operands[0]
-
-
-def sources_of(made: Mapping[Value, Operation], values: Iterable[Value]) -> Iterator[Operation]:
-    """The operations, of those that make some values, that others are computed from."""
-    open_ = [*values]
-    seen = set(open_)
-    while open_:
-        operation = made.get(open_.pop())
-        if operation is not None:
-            yield operation
-            fresh = [one for one in operation.operands if one not in seen]
-            seen.update(fresh)
-            open_ += fresh
 
 
 class GlobalTraffic:

@@ -14,7 +14,6 @@ from irscope.analysis.findings.search import Searched, grid_with, search, smalle
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import UsageError
-from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
@@ -76,7 +75,6 @@ class Tries:
 
     @property
     def grid(self) -> tuple[int, int, int] | None:
-        """That of the launch."""
         return self._studied.capture.launch.grid
 
     @property
@@ -297,11 +295,6 @@ def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
             yield f"{was} → {now} {name}"
 
 
-def _costs_at(finding: Finding, studied: Studied, costs: Sequence[Cost]) -> list[Cost]:
-    """The costs of the operations of a finding's place; of a copy past the registers as of a load."""
-    return [cost for cost in costs if studied.chain_at(cost.line) == finding.chain]
-
-
 def _widths(finding: Finding, studied: Studied) -> Counter[int]:
     """Bits a lane → number of instructions, of the accesses of a finding's place."""
     found = Counter[int]()
@@ -317,7 +310,8 @@ def _width(finding: Finding, studied: Studied) -> _Measured | None:
 
 
 def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
-    costs = _costs_at(finding, studied, studied.global_costs)
+    # Of a copy past the registers as of a load.
+    costs = [cost for cost in studied.global_costs if studied.chain_at(cost.line) == finding.chain]
     accesses = [cost.access for cost in costs if cost.access is not None]
     units = sum(one.launch.units[0] for one in accesses)
     return _Measured(units, f"{units} {accesses[0].unit}") if accesses else None

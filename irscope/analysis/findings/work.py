@@ -17,6 +17,7 @@ from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.memory.machine import ACCESSES
 from irscope.model.telling import joined
 
@@ -128,9 +129,7 @@ def _masked(studied: Studied) -> Iterator[Finding]:
     if kernel is None or grid is None or launch.record is None:
         return
     ids = {str(one.attribute("axis")): one.results[0] for one in kernel.walk() if one.opcode == "get_program_id"}
-    count = prod(grid)
-    steps = max(_MOST_PROGRAMS - 1, 1)
-    programs = sorted({(count - 1) * number // steps for number in range(_MOST_PROGRAMS)})
+    programs = [program_at(number, grid) for number in spread_evenly(prod(grid), _MOST_PROGRAMS)]
     for loop in module.walk():
         if loop.name != "scf.for" or not any(one.kind == "dot" for one in loop.walk()):
             continue
@@ -140,14 +139,12 @@ def _masked(studied: Studied) -> Iterator[Finding]:
         parts: list[float] = []
         witness = ""
         for program in programs:
-            at = dict(zip("xyz", (program % grid[0], program // grid[0] % grid[1], program // grid[0] // grid[1]),
-                          strict=True))  # fmt: skip
+            at = dict(zip("xyz", program, strict=True))
             known = {value: (at[axis], at[axis]) for axis, value in ids.items()}
             part, iteration = _part_masked(studied, loop, wanted, known)
             parts.append(part)
             if iteration and not witness:
-                place = ", ".join(map(str, at.values()))
-                witness = f"in program ({place}) the mask is off everywhere in the iteration that begins at {iteration}"
+                witness = f"in program {program} the mask is off everywhere in the iteration that begins at {iteration}"
         share = sum(parts) / len(parts)
         if share < _LEAST_MASKED or not witness:
             continue
@@ -197,13 +194,9 @@ def _part_masked(
     index = loop.regions[0].blocks[0].arguments[0]
     for iteration in chosen:
         held = intervals(module.kernel, launch, {**known, index: (iteration, iteration)})
-        if all(_is_thrown(held.get(one.operands[0]), bool(_of_dot(module, one))) for one in selects):
+        if all(held.get(one.operands[0]) == ((0, 0) if _of_dot(module, one) else (1, 1)) for one in selects):
             masked.append(iteration)
     return len(masked) / max(len(chosen), 1), str(masked[0]) if masked else ""
-
-
-def _is_thrown(condition: Bounds | None, wanted: bool) -> bool:
-    return condition == ((0, 0) if wanted else (1, 1))
 
 
 # Products that no dot computes.

@@ -199,7 +199,8 @@ class _Reader:
 
     def _operation(self, operation: Operation, home: int) -> None:
         loop = operation.regions[0].blocks[:1] if operation.name == "scf.for" and operation.regions else ()
-        if operation.kind in ("module", "function") or self._yields(operation, home):
+        is_yield = operation.name == "scf.yield" and self.scopes[home].name in ("scf.for", "scf.if")
+        if operation.kind in ("module", "function") or is_yield:
             return
         if loop and loop[0].arguments:
             self.loops.append((operation, loop[0]))
@@ -217,9 +218,6 @@ class _Reader:
             self.jumps.append((node, operation))
             return
         self.plain += [(node.number, value, place, False) for place, value in enumerate(operation.operands)]
-
-    def _yields(self, operation: Operation, home: int) -> bool:
-        return operation.name == "scf.yield" and self.scopes[home].name in ("scf.for", "scf.if")
 
     def _hand_on(self, operation: Operation, region: Region) -> Sequence[Value]:
         """Note that the results of an operation are what a region of it yields; returns these."""

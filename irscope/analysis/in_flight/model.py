@@ -65,7 +65,6 @@ class Stay:
     landed: int | None
     """The step that waits until it is there; None if nothing does."""
     read: tuple[int, ...]
-    """The steps that read it."""
     free: int | None
     """The step behind which nothing reads it; None if nothing does."""
 
@@ -153,7 +152,6 @@ class Barrier:
         self._bytes = 0
         """That this phase lacks."""
         self.completed = 0
-        """How many phases are complete."""
         self._ends: list[int | None] = []
         """Of each complete phase the step that its last arrival stands behind."""
         self._arrived: list[tuple[int, int]] = []
@@ -235,7 +233,6 @@ class TrackedBuffer:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it holds data in shared memory."""
         return self.made.opcode == "local_alloc" and not self.is_barrier
 
     def index(self) -> None:

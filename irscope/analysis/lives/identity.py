@@ -17,6 +17,7 @@ from irscope.analysis.diff.reorder import matched
 from irscope.ir.columns import read_body
 from irscope.ir.locations.model import TextLocations, columns_of
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.reach import reached
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, PassSnapshot
 
@@ -298,15 +299,12 @@ class Compared:
             self._left.shapes[one].name for one in self._left_side.lines_at(place) if self._matching.to_right[one] < 0
         } - {name}
         made = {line for line in within if to_left[line] < 0 and shapes[line].name not in taken}
-        found: set[int] = set()
-        waiting = [line for line in made if self._stands_in(left_line, line)]
-        while waiting:
-            line = waiting.pop()
-            if line not in found:
-                found.add(line)
-                waiting += made.intersection(reader for reader, _ in self._right_side.readers(line))
-                waiting += made.intersection(self._right.definers[value] for value in self._right.uses[line])
-        return found
+
+        def beside(line: int) -> set[int]:
+            readers = {reader for reader, _ in self._right_side.readers(line)}
+            return made & readers.union(self._right.definers[value] for value in self._right.uses[line])
+
+        return set(reached([line for line in made if self._stands_in(left_line, line)], beside))
 
     def _stands_in(self, left_line: int, right_line: int) -> bool:
         """Whether a right operation takes the place of a left one's result, or reads what it read."""
@@ -395,7 +393,6 @@ class _Side:
         return self._places[index] if index >= 0 else ()
 
     def lines_of(self, is_wanted: Callable[[str], bool]) -> list[int]:
-        """The operations of some names."""
         known: dict[str, bool] = {}
         found: list[int] = []
         for line in self.operations:

@@ -30,8 +30,6 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class _Birth:
-    """How an operation came to be."""
-
     step: int
     """The step that made it; -1 if it was there before the first one."""
     origin: Origin | None = None
@@ -39,8 +37,6 @@ class _Birth:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """How an operation went."""
-
     step: int
     replacements: tuple[str, ...] = ()
     """The operations that stand in for it; empty where there are none, or where they are not known."""
@@ -88,8 +84,6 @@ class OperationLife:
 
 @dataclass(frozen=True, slots=True)
 class _StepCount:
-    """How the number of operations changed in a step."""
-
     step: int
     count: int
     """After it."""
@@ -146,7 +140,10 @@ def operation_lives(
     if trail.first is None:
         return Lives(trail, ())
     follower = _OperationFollower(
-        {one.line: _Track((_Birth(-1),), -1, one, one, [(-1, one.line)]) for one in sightings(trail.first, is_wanted)},
+        {
+            one.line: OperationLife((_Birth(-1),), -1, one, one, ((-1, one.line),))
+            for one in sightings(trail.first, is_wanted)
+        },
         explains=explains,
     )
     for index, step in enumerate(trail.steps):
@@ -157,7 +154,7 @@ def operation_lives(
             follower.take(index, compared, lots, seen)
             if watch is not None:
                 watch(index, compared, lots)
-    lives = [*follower.ended, *(track.life() for track in follower.present.values())]
+    lives = [*follower.ended, *follower.present.values()]
     lives.sort(key=lambda life: (life.counted_from, life.first.line))
     return Lives(trail, tuple(lives), frozenset(follower.uncertain))
 
@@ -174,39 +171,23 @@ def sightings(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Sighting]
         yield Sighting(body.shapes[line].name, number, body.lines[line].strip(), locations.chain_at(number))
 
 
-@dataclass(slots=True)
-class _Track:
-    """A life that has not ended."""
-
-    births: tuple[_Birth, ...]
-    counted_from: int
-    first: Sighting
-    last: Sighting
-    lines: list[tuple[int, int]]
-
-    def life(self, removal: _Removal | None = None) -> OperationLife:
-        return OperationLife(self.births, self.counted_from, self.first, self.last, tuple(self.lines), removal)
-
-
 class _OperationFollower:
-    """Follows operations from text to text."""
-
-    def __init__(self, present: dict[int, _Track], *, explains: bool) -> None:
+    def __init__(self, present: dict[int, OperationLife], *, explains: bool) -> None:
         self._explains = explains
         self.present = present
-        """Line of the present text -> the operation's track."""
+        """Line of the present text -> the operation's life so far."""
         self.ended: list[OperationLife] = []
         self.uncertain: set[int] = set()
 
     def take(self, index: int, compared: Compared, lots: list[Lot], seen: dict[int, Sighting]) -> None:
         """Go on to the text after a step, in which the operations stand at the lines of `seen`."""
-        after: dict[int, _Track] = {}
+        after: dict[int, OperationLife] = {}
         for lot in lots:
             tracks = [self.present[line] for line in lot.lefts]
             if not tracks:
                 births = (_Birth(index, compared.origin(line) if self._explains else None) for line in lot.rights)
                 tracks = [
-                    _Track((birth,), index, seen[line], seen[line], [])
+                    OperationLife((birth,), index, seen[line], seen[line], ())
                     for birth, line in zip(births, lot.rights, strict=True)
                 ]
             elif not lot.rights:
@@ -215,27 +196,23 @@ class _OperationFollower:
             elif len(tracks) + len(lot.rights) > 2:
                 tracks = self._mixed(index, tracks, [seen[line] for line in lot.rights])
             for line, track in zip(lot.rights, tracks, strict=False):
-                track.last = seen[line]
-                track.lines.append((index, line))
-                after[line] = track
+                after[line] = replace(track, last=seen[line], lines=(*track.lines, (index, line)))
         self.present = after
 
-    def _mixed(self, index: int, tracks: list[_Track], rights: list[Sighting]) -> list[_Track]:
-        """The tracks of operations that cannot be told apart: each may be any of those before."""
+    def _mixed(self, index: int, tracks: list[OperationLife], rights: list[Sighting]) -> list[OperationLife]:
+        """The lives of operations that cannot be told apart: each may be any of those before."""
         births = tuple(dict.fromkeys(birth for track in tracks for birth in track.births))
-        kept, gone = tracks[: len(rights)], tracks[len(rights) :]
         if len(rights) > len(tracks):
             births = (*births, _Birth(index))
-            kept += [_Track(births, index, one, one, []) for one in rights[len(tracks) :]]
-        for track in tracks:
-            track.births = births
-        self._end(index, gone, (), len(tracks))
+        mixed = [replace(track, births=births) for track in tracks]
+        self._end(index, mixed[len(rights) :], (), len(tracks))
         if len(rights) != len(tracks):
             self.uncertain.add(index)
-        return kept
+        fresh = [OperationLife(births, index, one, one, ()) for one in rights[len(tracks) :]]
+        return [*mixed[: len(rights)], *fresh]
 
-    def _end(self, index: int, tracks: list[_Track], replacements: tuple[str, ...], among: int = 1) -> None:
-        self.ended += [track.life(_Removal(index, replacements, among)) for track in tracks]
+    def _end(self, index: int, tracks: list[OperationLife], replacements: tuple[str, ...], among: int = 1) -> None:
+        self.ended += [replace(track, removal=_Removal(index, replacements, among)) for track in tracks]
 
 
 # ── The life of a value: followed from one text back to the pass that made it, and on to the one that removed it ────

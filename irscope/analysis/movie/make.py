@@ -59,9 +59,8 @@ def _counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
         # What Triton's operations became: some of them may be left.
         accesses += sum(families.get(one, 0) for one in _GLOBAL)
         dots += sum(families.get(one, 0) for one in _MATRIX_FAMILIES)
-        syncs = _syncs_in_assembly(text) + sum(
-            count for name, count in found.items() if SYNCS.intersection(name.replace("_", ".").split("."))
-        )
+        syncs = sum(count for name, count in found.items() if SYNCS.intersection(_words(name)))
+        syncs += _syncs_in_assembly(text)
     conversions = sum(count for name, count in found.items() if opcode_of(name) == "convert_layout")
     return Counts(found.total(), conversions, accesses, dots, syncs)
 
@@ -145,11 +144,6 @@ _TOLD = (
 _SPACES = ("global", "shared")
 """Memories that families are of; an access to another one is generic."""
 _AMD_SHUFFLES = ("update_dpp", "permlane", "ds_bpermute", "ds_permute", "ds_swizzle", "mov_dpp")
-
-
-def _is_lowered(text: str) -> bool:
-    """Whether an MLIR text is in the dialects of LLVM."""
-    return "llvm.func" in text
 
 
 def _families_of(text: str) -> Mapping[str, int]:
@@ -242,7 +236,9 @@ def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Mo
     if trail.first is None:
         return Movie((), (), "", not_kept)
     texts = [trail.first, *(step.right for step in trail.steps)]
-    chosen_at = _choice(trail)
+    # In the last text of TTIR, where functions are inlined and loops are whole.
+    early = [at for at, step in enumerate(trail.steps) if step.passes[-1].stage == _WITHOUT_LAYOUTS]
+    chosen_at = early[-1] if early else -1
     roles = _RoleText(texts[chosen_at + 1])
     file = capture.launch.kernel.file
     chosen = _chosen(roles)
@@ -282,12 +278,6 @@ def of_stages(movie: Movie, stages: Collection[str]) -> Movie:
 
 
 # ── the main values ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _choice(trail: Trail) -> int:
-    """The step in whose text values are chosen: the last of TTIR, where functions are inlined and loops are whole."""
-    early = [at for at, step in enumerate(trail.steps) if step.passes[-1].stage == _WITHOUT_LAYOUTS]
-    return early[-1] if early else -1
 
 
 def _chosen(roles: _RoleText) -> list[tuple[int, Role]]:
@@ -349,7 +339,7 @@ def _frame(
     more: Counter[str],
     fewer: Counter[str],
 ) -> MovieFrame:
-    families = _families_of(text) if _is_lowered(text) else None
+    families = _families_of(text) if "llvm.func" in text else None
     counts = _counts_of(text, families)
     told = tuple((families or {}).items())
     if step < 0:

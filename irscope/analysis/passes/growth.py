@@ -103,8 +103,6 @@ class LineGrowth:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The growth of one compile."""
-
     stages: tuple[StageSize, ...]
     passes: tuple[PassGrowth, ...]
     """The greatest growth first."""
@@ -114,8 +112,6 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class CompileCost:
-    """The time of one compile."""
-
     processor_us: int
     """With its front end, or the parser of its IR; irscope's own recording is not among it."""
     operations: int

@@ -106,9 +106,7 @@ Edit = int | str | tuple[int | str, ...]
 
 
 class _Shrinkable(Protocol):
-    def copy(self: _Self) -> _Self:
-        """A copy that can be edited on its own."""
-        ...
+    def copy(self: _Self) -> _Self: ...
 
     def case(self) -> object: ...
 
@@ -187,7 +185,6 @@ class Search(Generic[_Program, _Case]):
     """How many places each step shrank, in the order in which they first helped."""
 
     def run(self) -> None:
-        """Make it as small as the steps can."""
         for parts in (_FEW_PARTS, None):
             # One step may undo what another does, at no loss.
             seen: set[_Case] = set()
@@ -247,7 +244,6 @@ class PythonProgram:
         return PythonProgram(ast.parse(case.text), kernel, case.parameters)
 
     def copy(self) -> PythonProgram:
-        """A copy that can be edited on its own."""
         return PythonProgram(copy.deepcopy(self.tree), self.kernel, self.parameters)
 
     def case(self) -> PythonCase:
@@ -331,8 +327,6 @@ PYTHON_STEPS: tuple[ReductionStep[PythonProgram], ...] = (
 
 
 class _Changed(ast.NodeTransformer):
-    """Makes the chosen changes."""
-
     def __init__(self, chosen: frozenset[Edit]) -> None:
         """`chosen`: (number of a node, what is made of it)."""
         self._by_number: dict[object, list[str]] = {}
@@ -371,8 +365,6 @@ def _one_iteration(loop: ast.For) -> list[ast.stmt]:
 
 @dataclass(frozen=True, slots=True)
 class CaseSize:
-    """How big a case is."""
-
     operations: int
     """The module and its functions included."""
     characters: int
@@ -383,10 +375,7 @@ class CaseSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Result:
-    """The result of a search."""
-
     capture: Capture
-    """The initial case."""
     kept: str
     """The preserved property, in words."""
     versions: tuple[tuple[str, str], ...]

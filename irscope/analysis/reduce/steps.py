@@ -16,6 +16,7 @@ from irscope.ir.mlir.editable import Op, OpBlock
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.tokens import ALIAS, reachable
 from irscope.ir.mlir.types import parse_type
+from irscope.ir.reach import reached
 
 _StandIn = Literal["argument", "operand", "constant"]
 """What replaces a result: a new argument of the function; an operand of the operation of the same type; a constant. The
@@ -354,15 +355,9 @@ def _take_sides(program: EditableProgram, chosen: frozenset[Edit]) -> None:
 
 def _tidy(program: EditableProgram, region: list[OpBlock]) -> None:
     """Leave out blocks of a function that are not reached, and join those that follow one another."""
-    by_key = {block.key: block for block in region}
-    reached: dict[int, None] = {}
-    waiting = [region[0].key]
-    while waiting:
-        key = waiting.pop()
-        if key not in reached and by_key[key].operations:
-            reached[key] = None
-            waiting += by_key[key].operations[-1].successors
-    region[:] = [block for block in region if block.key in reached]
+    following = {block.key: block.operations[-1].successors for block in region if block.operations}
+    entered = set(reached([region[0].key], lambda key: following.get(key, ())))
+    region[:] = [block for block in region if block.key in entered and block.operations]
     table: dict[int, int] = {}
     while (pair := _followed(region)) is not None:
         block, follower = pair

@@ -61,15 +61,12 @@ def _guilty_pass(
     theirs = yield replace(asked, side="after")
     if ours is None or theirs is None:
         return failed
-    within = _Within(ours, theirs, stage, asked, by, judge, with_sass, _ignored(before, after))
-    found = yield from within.search()
-    return failed if failed is not None and (found is None or not found.is_confirmed) else found
-
-
-def _ignored(before: Capture, after: Capture) -> frozenset[Ignored]:
     # Versions print attributes in other ways, and more of them.
     same = before.environment.triton_version == after.environment.triton_version
-    return STRICT if same else frozenset({"locations", "attributes"})
+    ignored = STRICT if same else frozenset[Ignored]({"locations", "attributes"})
+    within = _Within(ours, theirs, stage, asked, by, judge, with_sass, ignored)
+    found = yield from within.search()
+    return failed if failed is not None and (found is None or not found.is_confirmed) else found
 
 
 def _failed(before: Capture, after: Capture, stage: str) -> Guilty | None:
@@ -326,10 +323,6 @@ _CLEAR = 1 / 3
 """How far from a side's figure, as a share of the change, that of a graft may be and still be that side's."""
 
 
-def _graft_stages(capture: Capture) -> tuple[str, ...]:
-    return tuple(one for one in capture.stages if one != "sass")
-
-
 def blame_of(before: Capture, after: Capture, changes: Sequence[FactChange]) -> Asking[Blame | None]:
     """Find the stage and the pass that the first of the changes comes from; None where there is none to follow."""
     followed = next((change for change in changes if change.verdict != "other"), None)
@@ -354,7 +347,8 @@ class _Search:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages of the capture that has most of them."""
-        return max((_graft_stages(one) for one in self.captures.values()), key=len)
+        held = [tuple(stage for stage in one.stages if stage != "sass") for one in self.captures.values()]
+        return max(held, key=len)
 
     def run(self) -> Asking[Blame]:
         """The bisection, then the pass."""
@@ -519,7 +513,8 @@ def _like_of(change: FactChange, facts: Facts) -> Side | None:
         return None
     value = facts.get(change.name)
     if change.name == "failure":
-        return _like_failure(change, str(value or ""))
+        # A failure is a side's only if it is the same: another is of the graft itself, such as a text that is not read.
+        value = str(value or "")
     if value == change.before:
         return "before"
     if value == change.after:
@@ -541,11 +536,6 @@ def _is_clear(change: FactChange, facts: Facts) -> bool:
     if before is None or after is None or found is None or change.name == "failure":
         return True
     return min(abs(found - before), abs(found - after)) <= _CLEAR * abs(after - before)
-
-
-def _like_failure(change: FactChange, value: str) -> Side | None:
-    """A failure is a side's only if it is the same: another is of the graft itself, such as a text that is not read."""
-    return "before" if value == change.before else "after" if value == change.after else None
 
 
 def _like_codes(change: FactChange, value: Value | None) -> Side | None:

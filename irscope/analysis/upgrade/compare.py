@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irscope.analysis.code import alike, code_of
 from irscope.analysis.findings.find import findings_of
@@ -18,20 +18,13 @@ from irscope.errors import DAMAGE
 from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding
 from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture
-from irscope.model.telling import parts_of, telling_names
+from irscope.model.telling import parts_of, telling_texts
 from irscope.model.trial import Graft, Side
 from irscope.verify.meaning import MeaningVerdict, compare_captures
 
 _COMPILES = 3
 _LEAST_RATIO, _LEAST_US = 1.2, 10_000
 """A change of one compile's time that is worth measuring: the factor, either way, and microseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    before: Capture
-    after: Capture
-    difference_us: int
 
 
 def compile_time_change(
@@ -42,26 +35,28 @@ def compile_time_change(
     One compile of each variant is known, which says little on a busy machine: of the variant that differs most each of
     the two compiles several more, and one with a clock at every part.
     """
-    found: list[_Candidate] = []
+    found: list[tuple[int, Capture, Capture]] = []
     for row in rows:
         if row.before is None or row.after is None or not (row.before.has_compiled and row.after.has_compiled):
             continue
-        was, now = row.before.processor_us, row.after.processor_us
-        if was and now and abs(now - was) >= _LEAST_US and max(now / was, was / now) >= _LEAST_RATIO:
-            found.append(_Candidate(row.before, row.after, now - was))
+        was_us, now_us = row.before.processor_us, row.after.processor_us
+        if not was_us or not now_us or abs(now_us - was_us) < _LEAST_US:
+            continue
+        if max(now_us / was_us, was_us / now_us) >= _LEAST_RATIO:
+            found.append((now_us - was_us, row.before, row.after))
     if not found:
         return None
     # A slower one is said first, however much faster another is.
-    most = max(found, key=lambda one: (one.difference_us > 0, abs(one.difference_us)))
-    ours, theirs = _times_ms(before, most.before), _times_ms(after, most.after)
+    _, was, now = max(found, key=lambda one: (one[0] > 0, abs(one[0])))
+    ours, theirs = _times_ms(before, was), _times_ms(after, now)
     if not (ours and theirs):
         return None
-    parts = own_times(before.timed(most.before)), own_times(after.timed(most.after))
+    parts = own_times(before.timed(was)), own_times(after.timed(now))
     sign = 1 if min(theirs) > min(ours) else -1
     names = dict.fromkeys([*parts[0], *parts[1]])
     part = max(names, key=lambda name: sign * (parts[1].get(name, 0) - parts[0].get(name, 0)), default="")
     part_ms = tuple(one.get(part, 0) / 1e6 for one in parts)
-    return CompileTimeChange(most.after.name, str(most.after.target), ours, theirs, part, (part_ms[0], part_ms[1]))
+    return CompileTimeChange(now.name, str(now.target), ours, theirs, part, (part_ms[0], part_ms[1]))
 
 
 def _times_ms(compiler: UpgradeCompiler, capture: Capture) -> tuple[float, ...]:
@@ -225,16 +220,7 @@ def pairs_of(before: Sequence[Capture], after: Sequence[Capture]) -> list[Pair]:
 
 def variants_of(captures: Sequence[Capture]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty for the only one."""
-    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for index, one in enumerate(captures):
-        groups[one.name].append(index)
-    found = [""] * len(captures)
-    for members in groups.values():
-        rows = [{"target": str(captures[index].target), **parts_of(captures[index].launch)} for index in members]
-        names = telling_names(rows)
-        for index, row in zip(members, rows, strict=True):
-            found[index] = " ".join(f"{name}={row[name]}" for name in names if row.get(name))
-    return found
+    return telling_texts([(one.name, {"target": str(one.target), **parts_of(one.launch)}) for one in captures])
 
 
 def with_meaning(row: UpgradeRow) -> tuple[UpgradeRow, MeaningVerdict | None]:

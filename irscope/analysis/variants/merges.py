@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause
+from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause, alike_without
 from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.launch_record import DTYPES
@@ -116,17 +116,10 @@ def _merge(site: Site, cause: VariantCause) -> Merge:
     return Merge(cause, "warm up", len(site.variants), as_argument=candidates)
 
 
-def _rows_without(site: Site, cause: VariantCause) -> Iterator[list[KernelVariant]]:
-    rows: dict[object, list[KernelVariant]] = {}
-    for variant in site.variants:
-        key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
-        rows.setdefault(key, []).append(variant)
-    return (members for members in rows.values() if len(members) > 1)
-
-
 def _apart_from(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     """The groups of variants that differ in nothing but a cause."""
-    return tuple(Group(tuple(one.id for one in members), members[0].id) for members in _rows_without(site, cause))
+    rows = (members for members in alike_without(site.variants, cause.name) if len(members) > 1)
+    return tuple(Group(tuple(one.id for one in members), members[0].id) for members in rows)
 
 
 def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
@@ -135,7 +128,7 @@ def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     A constant may be read only where another one leaves a branch out.
     """
     groups: list[Group] = []
-    for members in _rows_without(site, cause):
+    for members in alike_without(site.variants, cause.name):
         by_code: dict[str, list[str]] = {}
         for variant in members:
             if variant.code:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import hashlib
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.resources import instruction_families
+from irscope.analysis.resources import WRITTEN, instruction_families
 from irscope.errors import ParseError
 from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Kernel, Launch, stage_named
 from irscope.model.plain import constant_value
@@ -74,9 +75,9 @@ class _Specialisation:
 
     values: Mapping[Key, str]
 
-    def without(self, keys: Sequence[Key]) -> tuple[tuple[Key, str], ...]:
-        """The rest, as something that can be compared, for launches that no longer differ in these."""
-        return tuple(sorted((key, value) for key, value in self.values.items() if key not in keys))
+    def without(self, name: str) -> tuple[tuple[Key, str], ...]:
+        """The rest, as something that can be compared, for launches that no longer differ in a parameter or option."""
+        return tuple(sorted(row for row in self.values.items() if row[0][1] != name))
 
     def state_of(self, name: str) -> str:
         """One parameter or option in short: `i32 %16`, `=1`, `*fp16 unaligned`, `64`."""
@@ -109,7 +110,7 @@ def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[st
             values["constexpr", name] = constants.get(name, "")
         elif kind == "constexpr":
             value = constants.get(name, "")
-            if _is_one(value):
+            if constant_value(value) == 1:
                 values["equal to 1", name] = "yes"
             else:
                 # None, and what else is no argument.
@@ -142,10 +143,6 @@ def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[st
 
 def _yes(is_so: bool) -> str:
     return "yes" if is_so else "no"
-
-
-def _is_one(value: str) -> bool:
-    return constant_value(value) == 1
 
 
 Use = Literal["used", "not in the IR", "never read", "unknown", "option"]
@@ -229,12 +226,12 @@ def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
 
 def _variant(capture: Capture) -> KernelVariant:
     source = capture.texts.get("source", "")
-    module = parse_mlir(source)
-    names = _argument_names(capture, source)
+    kernel = parse_mlir(source).kernel
+    names = _argument_names(capture, kernel) if kernel is not None else []
     used: set[str] = set()
-    if module.kernel is not None:
-        own = {value: name for (value, _, _), name in zip(module.kernel.parameters, names, strict=False)}
-        for operation in module.kernel.walk():
+    if kernel is not None:
+        own = {value: name for (value, _, _), name in zip(kernel.parameters, names, strict=False)}
+        for operation in kernel.walk():
             read = [*operation.operands, *(first for _, first in operation.carried)]
             used.update(own[value] for value in read if value in own)
     digest = hashlib.sha256(strip_locations(source, "mlir").encode("utf-8", "surrogatepass")).hexdigest()
@@ -259,16 +256,12 @@ def figures_of(capture: Capture) -> tuple[tuple[str, int], ...]:
         ("bytes spilled", resources.spilled_bytes),
         ("bytes of shared memory", resources.shared_bytes),
     ]
-    plain = replace(capture, artifacts=tuple(one for one in capture.artifacts if one.stage != "sass"))
     known = [(name, number) for name, number in rows if number is not None]
-    return (*known, *instruction_families(plain).items())
+    return (*known, *instruction_families(capture, WRITTEN).items())
 
 
-def _argument_names(capture: Capture, source: str) -> list[str]:
+def _argument_names(capture: Capture, kernel: Operation) -> list[str]:
     """The parameter of each argument of the IR, as far as every parameter is one argument; else by the IR's names."""
-    kernel = parse_mlir(source).kernel
-    if kernel is None:
-        return []
     declared = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     written = [value.name.removeprefix("%") for value, _, _ in kernel.parameters]
     if len(declared) == len(written):
@@ -326,13 +319,17 @@ def _causes(variants: Sequence[KernelVariant], text: KernelText) -> list[Variant
     return [_cause(name, rows, variants, text) for name, rows in differing.items() if rows]
 
 
-def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: KernelText) -> VariantCause:
-    # All aspects go together: a parameter that is no argument has none of them.
-    every = [key for key in dict.fromkeys(k for one in variants for k in one.specialisation.values) if key[1] == name]
+def alike_without(variants: Iterable[KernelVariant], name: str) -> Collection[list[KernelVariant]]:
+    """The variants in groups that differ in nothing but one parameter or option, with all of its aspects."""
     groups: dict[object, list[KernelVariant]] = {}
     for one in variants:
-        groups.setdefault(one.specialisation.without(every), []).append(one)
-    pairs = [(a, b) for rows in groups.values() for at, a in enumerate(rows) for b in rows[:at]]
+        groups.setdefault(one.specialisation.without(name), []).append(one)
+    return groups.values()
+
+
+def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: KernelText) -> VariantCause:
+    groups = alike_without(variants, name)
+    pairs = [(a, b) for rows in groups for at, a in enumerate(rows) for b in rows[:at]]
     tuned = [one.launch.autotuning for one in variants]
     is_tuned = all(one is not None for one in tuned) and all(
         f"{name}: " in (one.config if one else "") for one in tuned
@@ -352,12 +349,9 @@ def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: 
 
 
 def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
-    if not text.is_known:
-        held = [one for one in variants if name in one.arguments]
-        return "unknown" if not held or any(name not in one.unused for one in held) else "not in the IR"
-    if not text.lines_of(name):
+    if text.is_known and not text.lines_of(name):
         return "never read"
     held = [one for one in variants if name in one.arguments]
     if held and all(name in one.unused for one in held):
         return "not in the IR"
-    return "used"
+    return "used" if text.is_known else "unknown"

@@ -189,7 +189,7 @@ def counted(
     known = known - known.min() // 4096 * 4096
     starts = known[lanes.elements]
     groups = _groups(full, lanes)
-    surely, perhaps = _active(mask, lanes)
+    surely, perhaps = _active(mask, addresses, lanes)
     size = lanes.width * element_bytes
     rows = np.arange(len(starts))
     parts = _Parts(starts, groups, size, full.step if full.tokens is not None else 0)
@@ -228,15 +228,22 @@ def _groups(addresses: Number, lanes: Lanes) -> Integers | None:
     return np.unique(tokens, return_inverse=True)[1].reshape(-1)[lanes.elements]
 
 
-def _active(mask: Number | None, lanes: Lanes) -> tuple[_Truths, _Truths]:
+def bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[_Truths, _Truths]:
+    """The elements that are accessed for certain, and those that may be: one array where they are the same."""
     if mask is None:
-        return lanes.takes_part, lanes.takes_part
-    full = mask.full()
-    holds = (full.known != 0).reshape(-1)[lanes.elements] & lanes.takes_part
-    if full.tokens is None:
+        every = np.ones(addresses.shape, np.bool_)
+        return every, every
+    holds = np.broadcast_to(mask.known != 0, addresses.shape)
+    if mask.tokens is None:
         return holds, holds
-    known = (full.tokens == 0).reshape(-1)[lanes.elements]
-    return holds & known, (holds | ~known) & lanes.takes_part
+    is_known = np.broadcast_to(mask.tokens == 0, addresses.shape)
+    return holds & is_known, holds | ~is_known
+
+
+def _active(mask: Number | None, addresses: Number, lanes: Lanes) -> tuple[_Truths, _Truths]:
+    surely, perhaps = bounds_of_mask(mask, addresses)
+    active = surely.reshape(-1)[lanes.elements] & lanes.takes_part
+    return active, active if surely is perhaps else perhaps.reshape(-1)[lanes.elements] & lanes.takes_part
 
 
 def _each(figure: Callable[[_Truths], _Bytes], surely: _Truths, perhaps: _Truths) -> list[_Bytes]:

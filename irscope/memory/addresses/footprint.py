@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.noted import AccessExecution, Evaluation
-from irscope.machine.numbers import Integers, Number, Source
+from irscope.machine.numbers import Integers, Source
 from irscope.machine.programs import Programs, Weight
 from irscope.memory.access import MOST, SECTOR_BYTES, Span
 from irscope.memory.addresses.arguments import LaunchArguments, pointer_steps
+from irscope.memory.addresses.counter import bounds_of_mask
 from irscope.memory.addresses.parts import AccessPlace, active_parts, parts_of, place_of
 from irscope.memory.machine import ACCESSES
 
@@ -171,7 +172,6 @@ class Intervals:
 
     @property
     def bytes(self) -> int:
-        """How many bytes they are."""
         return int((self.ends - self.starts).sum())
 
 
@@ -284,7 +284,7 @@ class _Found:
         place, active = place_of(programs, execution), active_parts(programs, execution)
         total = self._sum(execution.addresses.argument, is_read)
         for mask, weight in active or [(execution.mask, execution.weight)]:
-            self._part(total, execution, place, *_bounds_of_mask(mask, execution.addresses), weight)
+            self._part(total, execution, place, *bounds_of_mask(mask, execution.addresses), weight)
 
     def _part(
         self, total: _Sum, execution: AccessExecution, place: AccessPlace | None, surely: NDArray[np.bool_],
@@ -367,17 +367,6 @@ def _pieces(starts: Integers, size: int, place: AccessPlace, reached: NDArray[np
     both = np.broadcast_arrays(place.shifts, reached)
     iterations = (apart * np.arange(count, dtype=np.int64) for apart, count in place.iterations)
     return Pieces(np.unique(starts), size, (*iterations, np.unique(both[0][both[1]])))
-
-
-def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    if mask is None:
-        every = np.ones(addresses.shape, np.bool_)
-        return every, every
-    holds = np.broadcast_to(mask.known != 0, addresses.shape)
-    if mask.tokens is None:
-        return holds, holds
-    is_known = np.broadcast_to(mask.tokens == 0, addresses.shape)
-    return holds & is_known, holds | ~is_known
 
 
 def _directions(operation: Operation) -> tuple[bool, ...]:

@@ -26,7 +26,15 @@ from irscope.machine.programs import Programs, Weight
 from irscope.memory.access import Certainty, GlobalAccess, Span, Traffic
 from irscope.memory.addresses.arguments import LaunchArguments, pointer_steps
 from irscope.memory.addresses.counter import Counter, Hardware
-from irscope.memory.addresses.parts import MOST_PROGRAMS, AccessPlace, active_parts, parts_of, place_of
+from irscope.memory.addresses.parts import (
+    MOST_PROGRAMS,
+    AccessPlace,
+    active_parts,
+    parts_of,
+    place_of,
+    program_at,
+    spread_evenly,
+)
 from irscope.memory.machine import ACCESSES
 
 _SAMPLE_WORK = 30_000
@@ -186,8 +194,7 @@ class _Launch:
         count = prod(grid)
         size = min(_SAMPLE_WORK // max(self.work, 1), _MOST_SAMPLE)
         size = count if count <= 2 * size else size
-        places = sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
-        chosen = [(at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1]) for at in places]
+        chosen = [program_at(number, grid) for number in spread_evenly(count, size)]
         if len(chosen) < min(count, _LEAST_SAMPLE):
             chosen = list(dict.fromkeys(_corners(grid)))
         found = [self._program(index) for index in chosen]

@@ -27,7 +27,7 @@ from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import EXACT_BITS, FAR, Number, as_number, bits_of, truncated
 from irscope.machine.programs import Programs
 from irscope.machine.values import Array
-from irscope.memory.addresses.parts import MOST_PROGRAMS
+from irscope.memory.addresses.parts import MOST_PROGRAMS, program_at, spread_evenly
 
 _BITS = 32
 _LIMIT = 1 << (_BITS - 1)
@@ -88,9 +88,7 @@ def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[in
 def _others(grid: tuple[int, int, int], last: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
     x, y, z = ((size - 1, 0) for size in grid)
     corners = product(x, y, z)
-    count = prod(grid)
-    places = sorted({(count - 1) * number // (_SAMPLE - 1) for number in range(_SAMPLE)}, reverse=True)
-    sampled = ((at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1]) for at in places)
+    sampled = (program_at(number, grid) for number in reversed(spread_evenly(prod(grid), _SAMPLE)))
     yield from (one for one in dict.fromkeys((*corners, *sampled)) if one != last)
 
 

@@ -31,6 +31,18 @@ _MOST_PREDICATES = 4
 _MOST_RUNS, _MOST_WORK = 48, 200_000
 
 
+def program_at(number: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The place of a program in its grid, by its number."""
+    x, y, _ = grid
+    return number % x, number // x % y, number // (x * y)
+
+
+def spread_evenly(count: int, most: int) -> list[int]:
+    """At most so many numbers below a count, evenly, the first and the last among them."""
+    size = min(count, most)
+    return sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
+
+
 def parts_of(
     module: MlirModule, arguments: LaunchArguments, grid: tuple[int, int, int], chosen: Integers | None = None
 ) -> Iterator[Evaluation]:
