@@ -89,11 +89,13 @@ def _high_product(left: Array, right: Array) -> Array:
     return a * c + (middle >> half) + ((b * c + (middle & low)) >> half)
 
 
-def _high_product_unsigned(left: Array, right: Array) -> Array:
+def high_product_unsigned(left: Array, right: Array) -> Array:
+    """The upper half of the product of numbers without a sign."""
     return _high_product(left, right).view(left.dtype)
 
 
-def _high_product_signed(left: Array, right: Array) -> Array:
+def high_product_signed(left: Array, right: Array) -> Array:
+    """The upper half of the product of numbers with a sign."""
     high = _high_product(left, right).view(left.dtype)
     zero = np.zeros(1, left.dtype)
     return high - np.where(left < 0, right, zero) - np.where(right < 0, left, zero)
@@ -313,7 +315,8 @@ def _ends(values: Array, from_left: bool) -> Array:
     return count.view(values.dtype)
 
 
-def _ones(values: Array) -> Array:
+def set_bits(values: Array) -> Array:
+    """How many bits of each number are set."""
     numbers = unsigned(values)
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(numbers).astype(values.dtype)
@@ -470,11 +473,11 @@ ELEMENTWISE: Mapping[str, Executor] = {
     "arith.index_cast": _resized(True), "arith.index_castui": _resized(False), "arith.bitcast": _bitcast,
     "arith.sitofp": _from_integer(True), "arith.uitofp": _from_integer(False), "arith.fptosi": _to_integer(True),
     "arith.fptoui": _to_integer(False), "arith.extf": _float_to_float, "arith.truncf": _float_to_float,
-    "arith.mulsi_extended": _pairs(_high_product_signed), "arith.mului_extended": _pairs(_high_product_unsigned),
+    "arith.mulsi_extended": _pairs(high_product_signed), "arith.mului_extended": _pairs(high_product_unsigned),
     "arith.addui_extended": _add_extended, "math.fma": pure(fused), "math.absi": pure(np.abs),
     "math.ctlz": pure(lambda x: _ends(x, True)), "math.cttz": pure(lambda x: _ends(x, False)),
-    "math.ctpop": pure(_ones), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
-    "mulhiui": pure(_high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
+    "math.ctpop": pure(set_bits), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
+    "mulhiui": pure(high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
     "approx_divf": _float_arithmetic(np.divide),
     "precise_sqrt": pure(_wide(np.sqrt)), "clampf": _clamp, "fp_to_fp": _float_to_float, "bitcast": _bitcast,
     "extern_elementwise": _call_function, "elementwise_inline_asm": _call_function, "map_elementwise": _map,

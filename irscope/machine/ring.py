@@ -39,6 +39,7 @@ from irscope.machine.elementwise import (
     reciprocal_root,
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
+from irscope.machine.numbers import scrambled
 from irscope.machine.values import COMPARISONS, Array, Held, dtype_of
 
 PRIME = 2147483629
@@ -92,11 +93,8 @@ def _element(numbers: Array) -> Array:
 
 
 def _hashed(values: Array, key: int) -> Array:
-    """A random function of elements, another one for each key (splitmix64's finaliser)."""
-    mixed = values.astype(np.uint64) + np.uint64(key * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return _reduced(mixed ^ (mixed >> np.uint64(31)))
+    """A random function of elements, another one for each key."""
+    return _reduced(scrambled(values.astype(np.uint64) + np.uint64(key * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)))
 
 
 _POWERS = np.array([pow(2, exponent % (PRIME - 1), PRIME) for exponent in range(-1200, 1100)], np.uint64)
@@ -257,11 +255,8 @@ def _bitcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         raise step.not_run("this arithmetic does not model the bits of floats")
     if source == step.dtype:
         return (frame.array(step.operands[0]),)
-    return [machine.arithmetic.embed(values) for values in _arrays(ELEMENTWISE[step.opcode](machine, step, frame))]
-
-
-def _arrays(held: Sequence[Held]) -> list[Array]:
-    return [values for values in held if isinstance(values, np.ndarray)]
+    held = ELEMENTWISE[step.opcode](machine, step, frame)
+    return [machine.arithmetic.embed(values) for values in held if isinstance(values, np.ndarray)]
 
 
 def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
