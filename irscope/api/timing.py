@@ -15,6 +15,7 @@ from irscope.device.occupancy import occupancy_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
 from irscope.errors import IrscopeError, MissingTool, NoDevice, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
+from irscope.model.evidence import Ceilings
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import with_layouts, with_sass
@@ -180,14 +181,13 @@ def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, in
 
 
 def _measured_part(capture: Capture) -> str | None:
-    from irscope.device.parts import peaks_of_device
-    from irscope.store.baseline import load_ceilings
+    ceilings = _ceilings_of(capture)
+    peaks = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
+    return peaks.part if peaks is not None and peaks.part in CLOCKS else None
 
-    for one in load_ceilings():
-        if one.target == str(capture.target):
-            peaks = peaks_of_device(one.device, capture.target)
-            return peaks.part if peaks is not None and peaks.part in CLOCKS else None
-    return None
+
+def _ceilings_of(capture: Capture) -> Ceilings | None:
+    return next((one for one in load_ceilings() if one.target == str(capture.target)), None)
 
 
 def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
@@ -235,7 +235,7 @@ def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
 
     Raises UsageError for a part that is unknown, or of another target.
     """
-    ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+    ceilings = _ceilings_of(capture)
     known = peaks_of_target(capture.target)
     if part is None:
         measured = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
