@@ -133,7 +133,8 @@ class _IrscopeServer(LanguageServer):
                 except (IrscopeError, OSError, *DAMAGE) as error:
                     # The thread goes on with the next file.
                     self.launches[uri] = ()
-                    self._publish(uri, [_whole_file(str(error) or type(error).__name__)])
+                    said = str(error) or type(error).__name__
+                    self._publish(uri, [_diagnostic(1, said, lsp.DiagnosticSeverity.Information, "recording")])
                     continue
                 self._recorded[uri] = digest
                 self._tell(uri)
@@ -299,10 +300,6 @@ def _effect(one: Suggestion) -> str:
 
 def _diagnostic(line: int, text: str, severity: lsp.DiagnosticSeverity, code: str) -> lsp.Diagnostic:
     return lsp.Diagnostic(_line_range(line), text, severity=severity, code=code, source="irscope")
-
-
-def _whole_file(text: str) -> lsp.Diagnostic:
-    return _diagnostic(1, text, lsp.DiagnosticSeverity.Information, "recording")
 
 
 def _line_range(line: int, end: int = 10_000) -> lsp.Range:

@@ -156,17 +156,14 @@ def write_each(captures: Sequence[Capture], folder: Path) -> None:
             number = per_stage[snapshot.stage]
             suffix = "ll" if snapshot.group == "llvm" else "mlir"
             occurrence = f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else ""
-            file = f"{snapshot.stage}-{number:02d}-{_plain_name(snapshot.name)}{occurrence}.{suffix}"
+            name = re.sub(r"[^\w.-]+", "_", snapshot.name)[:60]
+            file = f"{snapshot.stage}-{number:02d}-{name}{occurrence}.{suffix}"
             text = strip_locations(snapshot.text, snapshot.group)
             write_atomically(home / file, text.encode("utf-8", "surrogateescape"))
             written += 1
     if not written:
         raise IrscopeError("no pass's IR was recorded: record with --snapshots triton or all.")
     say(f"wrote {written} files to {folder}")
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name)[:60]
 
 
 def annotation_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:

@@ -211,17 +211,18 @@ def _constant(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         shape = (1,) * (rank + 1) if value.is_splat else (1, *step.shape)
     else:
         numbers, shape = (cast("int | float", value),), (1,) * (rank + 1)
-    return (machine.arithmetic.embed(_numbers(numbers, step.dtype)).reshape(shape),)
+    return (machine.arithmetic.embed(array_of(numbers, step.dtype)).reshape(shape),)
 
 
-def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
+def array_of(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
+    """Numbers as Python has them in a type of the machine's."""
     if dtype.kind in "iu":
         # The text has unsigned ones as they are.
         mask = (1 << dtype.itemsize * 8) - 1
         return np.array([int(one) & mask for one in numbers], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
     if dtype == np.bool_:
         return np.array([bool(one) for one in numbers])
-    return np.array(numbers, np.float64).astype(dtype)
+    return convert_float(np.array(numbers, np.float64), dtype)
 
 
 def _poison(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:

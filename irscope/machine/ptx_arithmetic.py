@@ -200,9 +200,7 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "bfe": _extracted,
     "setp": _comparison,
     "div": _divided,
-    "rem": lambda suffixes, parts: (
-        _signed(parts[0], suffixes) - _divided(suffixes, parts) * _signed(parts[1], suffixes)
-    ),
+    "rem": _remainder,
     "bfi": _inserted,
     "prmt": _permuted,
     "abs": lambda suffixes, parts: np.abs(_signed(parts[0], suffixes)),

@@ -50,7 +50,8 @@ def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> s
     groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
     for id_, capture in captures:
         for origin in capture.graphs:
-            key = (*_recording(capture), origin.graph, origin.part)
+            environment = capture.environment
+            key = (environment.date, environment.command, str(capture.target), origin.graph, origin.part)
             groups.setdefault(key, []).append((origin, id_, capture))
     parts: list[str] = []
     for members in groups.values():
@@ -60,10 +61,6 @@ def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> s
             lines += _kernel(origin, id_, capture, detailed=detailed)
         parts.append("\n".join(map(masked, lines)))
     return "\n\n".join(parts)
-
-
-def _recording(capture: Capture) -> tuple[str, str, str]:
-    return capture.environment.date, capture.environment.command, str(capture.target)
 
 
 def _title(origin: GraphOrigin, capture: Capture) -> str:

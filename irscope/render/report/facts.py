@@ -340,11 +340,11 @@ class Between:
     """The row-major elements that the first lanes of warp 0 access together, of an access of shared memory."""
 
 
-_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
+NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 
 
 def packed_layouts(
-    capture: Capture, costs: Iterable[Cost], between: Mapping[tuple[int, int], Between] = _NO_PAIRS
+    capture: Capture, costs: Iterable[Cost], between: Mapping[tuple[int, int], Between] = NO_PAIRS
 ) -> dict[str, Any]:
     """`rows`, one per layout, `conversions`, the costs of each one, and `between`, what is known of some pairs.
 

@@ -31,6 +31,7 @@ from irscope.render.dot.graph import has_dot
 from irscope.render.poster.facts import known_costs
 from irscope.render.report.facts import (
     NO_LIVES,
+    NO_PAIRS,
     Between,
     facts_of,
     findings_in,
@@ -59,7 +60,6 @@ from irscope.render.report.texts import (
 from irscope.render.timing import prediction_svg, times_svg
 
 _PAYLOAD_VERSION = 1
-_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
 """In a report of more captures, `irscope why` evaluates addresses, the page places graphs, and neither a poster nor a
 movie is made."""
@@ -88,7 +88,7 @@ class Payload:
     def __init__(
         self,
         captures: Sequence[Capture],
-        between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+        between: Mapping[tuple[int, int], Between] = NO_PAIRS,
         results: Results | None = None,
     ) -> None:
         """Pack captures.
@@ -117,7 +117,7 @@ class Payload:
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
-            rows.append(self._capture(capture, between if number == 0 else _NO_PAIRS))
+            rows.append(self._capture(capture, between if number == 0 else NO_PAIRS))
             told.append((capture.name, _telling_parts(capture)))
         for row, text in zip(rows, telling_texts(told), strict=True):
             row["differsIn"] = text
@@ -327,7 +327,7 @@ def render_report(
     *,
     title: str = "",
     view: Mapping[str, object] = _FIRST,
-    between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+    between: Mapping[tuple[int, int], Between] = NO_PAIRS,
     results: Results | None = None,
 ) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.

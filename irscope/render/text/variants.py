@@ -178,12 +178,9 @@ def _use_text(merge: Merge) -> str:
     }[cause.use]
 
 
-def _count(variants: int) -> str:
-    return "1 variant remains" if variants == 1 else f"{variants} variants remain"
-
-
 def _what_to_do(merge: Merge) -> str:
-    cause, after = merge.cause, _count(merge.remaining)
+    cause = merge.cause
+    after = "1 variant remains" if merge.remaining == 1 else f"{merge.remaining} variants remain"
     quoted = json.dumps(merge.names)
     if cause.is_tuned:
         return "its configurations are compiled to be timed: leave some out, or warm them up (--warmup)"
