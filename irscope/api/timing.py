@@ -19,7 +19,7 @@ from irscope.model.evidence import Ceilings
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import with_layouts, with_sass
-from irscope.store.baseline import load_ceilings
+from irscope.store.baseline import load_ceilings, load_clocks, save_clock
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 from irscope.timing.walk import NotFollowed
@@ -134,8 +134,6 @@ predict = time
 
 def _calibrated_clock(target: Target, part: str | None) -> Clock:
     """The constants of a part, those among them that `calibrate` measured here; raises UsageError."""
-    from irscope.store.baseline import load_clocks
-
     clock = clock_of(target, part)
     return clock.calibrated(load_clocks().get(clock.part, {}))
 
@@ -150,8 +148,6 @@ def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | No
     Returns the part, the device's name and the file in the user's folder.
     Raises NoDevice where there is no GPU or it cannot be measured, and UsageError for a part without constants.
     """
-    from irscope.store.baseline import save_clock
-
     measured = (measure or _measured_constants)(interpreter)
     device = str(measured["device"])
     parts = {row.target: peaks_of_device(device, Target.parse(row.target)) for row in CLOCKS.values()}

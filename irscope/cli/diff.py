@@ -547,7 +547,6 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
 
 
 def _as_json(one: KernelRound) -> dict[str, Any]:
-    from irscope.model.plain import picked
     from irscope.render.text.findings import findings_json
 
     compared = one.comparison.stages if one.comparison is not None else ()

@@ -15,8 +15,8 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, StageKind, stage_named
 from irscope.plan import LLVM, PassPlan, PassRule
-from irscope.render.capture import capture_json
-from irscope.render.text.tables import table
+from irscope.render.capture import capture_json, occupancy_text
+from irscope.render.text.tables import resource_title, table
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
 
@@ -68,9 +68,6 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 
 def _resources_text(capture: Capture) -> str:
-    from irscope.render.capture import occupancy_text
-    from irscope.render.text.tables import resource_title
-
     known = asdict(capture.resources).items()
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
     occupancy = occupancy_text(capture)

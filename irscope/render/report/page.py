@@ -35,6 +35,7 @@ from irscope.render.report.facts import (
     Between,
     facts_of,
     findings_in,
+    heat_of,
     packed_layouts,
     packed_lives,
     packed_memory,
@@ -160,11 +161,8 @@ class Payload:
         row["locations"] = self._value(stage_locations(capture), "locations")
         row["layouts"] = self._value(packed_layouts(capture, costs, between), "layouts")
         row["memory"] = self._value(packed_memory(capture, costs), "memory")
-        if self._studies and capture.profile is not None:
-            from irscope.render.report.facts import heat_of
-
-            if (heat := heat_of(capture)) is not None:
-                row["heat"] = self._value(heat, "heat")
+        if self._studies and capture.profile is not None and (heat := heat_of(capture)) is not None:
+            row["heat"] = self._value(heat, "heat")
         if self._studies and (machine_code := packed_annotations(capture)) is not None:
             row["annotations"] = self._value(machine_code, "annotations")
         followed = follow(capture) if self._studies else None
