@@ -257,15 +257,19 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return apply
 
 
+def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
+    """The sum, and what it lost by rounding (Knuth's TwoSum)."""
+    total = one + other
+    back = total - one
+    return total, (one - (total - back)) + (other - back)
+
+
 def fused(a: Array, b: Array, c: Array) -> Array:
     """Rounded once: the product of float32 is exact in float64, whose sum is then rounded to odd."""
     if a.dtype != np.float32:
         return a * b + c if a.dtype == np.float64 else (a.astype(np.float32) * b + c).astype(a.dtype)
     product, addend = a.astype(np.float64) * b, c.astype(np.float64)
-    total = product + addend
-    # Knuth's two-sum: what the addition lost.
-    back = total - product
-    lost = (product - (total - back)) + (addend - back)
+    total, lost = two_sum(product, addend)
     even = (total.view(np.uint64) & np.uint64(1)) == 0
     nudged = np.nextafter(total, np.where(lost > 0, np.inf, -np.inf))
     return np.where((lost != 0) & even & np.isfinite(total), nudged, total).astype(np.float32)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.machine.arithmetic import convert_float, is_float, rounded_to_tf32, saturated
+from irscope.machine.elementwise import two_sum
 from irscope.machine.ptx_arithmetic import cut
 from irscope.machine.values import COMPARISONS, Array, narrow_float
 
@@ -89,13 +90,10 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
 
 def _added_to_zero(one: Array, two: Array) -> Array:
     """The sum of singles, rounded toward zero."""
-    one, two = one.astype(np.float64), two.astype(np.float64)
-    total = one + two
-    # What the sum of doubles lost (Knuth's TwoSum): where that is less than the sum, the sum is too large.
-    back = total - one
-    lost = (one - (total - back)) + (two - back)
+    total, lost = two_sum(one.astype(np.float64), two.astype(np.float64))
     nearest = total.astype(np.float32)
     beyond = np.abs(nearest.astype(np.float64)) - np.abs(total)
+    # Where what was lost is less than the sum, the sum is too large.
     is_larger = (beyond > 0) | ((beyond == 0) & (lost * np.sign(total) < 0))
     return np.where(is_larger, np.nextafter(nearest, np.float32(0)), nearest)
 

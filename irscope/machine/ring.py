@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from irscope.errors import NotRun
 from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
-from irscope.machine.control import Bindings, Executor, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.elementwise import (
     ELEMENTWISE,
     FLOAT_FUNCTIONS,
@@ -193,15 +193,6 @@ def _function_of(function: FloatFunction) -> FloatFunction:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pure(function: FloatFunction) -> Executor:
-    in_ring = _function_of(function)
-
-    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-        return (in_ring(*[frame.array(value) for value in step.operands]),)
-
-    return execute
-
-
 def _is_of_floats(step: Step) -> bool:
     return any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types))
 
@@ -266,7 +257,7 @@ def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 _ATOMICS: dict[np.ufunc, FloatFunction] = {np.maximum: _greatest, np.minimum: _least}
 _EXECUTORS: Mapping[str, Executor] = {
-    **{opcode: _pure(function) for opcode, function in FLOAT_FUNCTIONS.items()},
+    **{opcode: pure(_function_of(function)) for opcode, function in FLOAT_FUNCTIONS.items()},
     "math.fpowi": lambda machine, step, frame: (
         _power(frame.array(step.operands[0]), _element(frame.array(step.operands[1]).astype(np.int64))),
     ),
