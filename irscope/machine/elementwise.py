@@ -182,11 +182,16 @@ def _from_integer(signed: bool) -> Executor:
     return execute
 
 
-def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values, dtype = frame.array(step.operands[0]), step.dtype
+def rounding_of(step: Step) -> str:
+    """How a conversion rounds: `rtne` or `rtz`; raises NotRun for a rounding by chance."""
     rounding = str(step.attribute("rounding") or "rtne")
     if rounding not in ("rtne", "rtz"):
         raise step.not_run(f"the rounding {rounding!r} is stochastic")
+    return rounding
+
+
+def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    values, dtype, rounding = frame.array(step.operands[0]), step.dtype, rounding_of(step)
     if dtype.itemsize == 1 and step.opcode == "arith.truncf":
         raise step.not_run("the saturation mode of this conversion to float8 is unspecified")
     return (convert_float(values, dtype, rounding),)

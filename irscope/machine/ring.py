@@ -37,6 +37,7 @@ from irscope.machine.elementwise import (
     fused,
     reciprocal,
     reciprocal_root,
+    rounding_of,
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.numbers import scrambled
@@ -216,9 +217,7 @@ def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _convert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    rounding = str(step.attribute("rounding") or "rtne")
-    if rounding not in ("rtne", "rtz"):
-        raise step.not_run(f"the rounding {rounding!r} is stochastic")
+    rounding_of(step)
     return (frame.array(step.operands[0]),)
 
 
