@@ -258,7 +258,7 @@ class Payload:
             return
         other, reference, plain = self._references[capture.name]
         differences: dict[str, list[int]] = {}
-        for stage in plain.keys() & shown.keys():
+        for stage in [stage for stage in plain if stage in shown]:
             one, two = reference.text(stage), capture.text(stage)
             if one != two:
                 diff = diff_texts(one, two, stage_named(stage).kind)
