@@ -10,12 +10,11 @@ from irscope.analysis.checks.results import Against, Report, check_against, chec
 from irscope.analysis.checks.subject import Assertion, Subject
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
-from irscope.model.facts import CaptureFacts
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
 from irscope.record.variants.completing import tell, update_stored, with_log, with_sass
 from irscope.store.baseline import variant_names
-from irscope.store.shelf import CaptureFile, StoredCaptures, differences
+from irscope.store.shelf import CaptureFile, StoredCaptures, differences, passed_over
 
 Read = Callable[["CaptureFile"], Capture | None]
 """The capture of a file, or None."""
@@ -43,14 +42,14 @@ def check_captures(
         read: reads a capture; None where it cannot be read, and is left out.
     """
     facts = [one.facts for one in captures.files]
-    passed_over = _passed_over(facts)
+    left_out = passed_over(facts)
     differing = differences(facts)
     names = variant_names(facts) if against is not None else [("", "")] * len(facts)
     with Compiles() as compiles:
 
         def subjects() -> Iterator[tuple[Subject, Sequence[Assertion], tuple[str, str], str]]:
             for place, file in enumerate(captures.files):
-                if place in passed_over or (capture := read(file)) is None:
+                if place in left_out or (capture := read(file)) is None:
                     continue
                 completed = partial(_completed, compiles, file)
                 more = of_each[place] if of_each is not None else ()
@@ -111,13 +110,3 @@ def _compile_times(compiles: Compiles, capture: Capture) -> tuple[int, ...]:
         tell(f"{capture.name} could not be compiled again, to measure its compile time: {error}")
         return ()
     return tuple(one.processor_us for one in made if one.processor_us is not None)
-
-
-def _passed_over(facts: Sequence[CaptureFacts]) -> set[int]:
-    """The configurations that do not fit, of autotuned kernels of which another one does: the autotuner skips them."""
-    fitting = {(one.name, one.target) for one in facts if one.autotuning is not None and one.status == "ok"}
-    return {
-        place
-        for place, one in enumerate(facts)
-        if one.status != "ok" and one.has_compiled and one.autotuning is not None and (one.name, one.target) in fitting
-    }

@@ -16,13 +16,12 @@ from irscope.analysis.flow.control_flow_fold import (
 )
 from irscope.analysis.flow.dataflow import MAX_EDGES, MAX_NODES, Dataflow, Folded, around, fold, on_lines, read_dataflow
 from irscope.analysis.flow.partitions import read_partitions
-from irscope.api.texts import one_pass, parse_lines, snapshot_text
-from irscope.errors import PlanError, StageNotFound, UsageError
+from irscope.api.texts import one_pass, selected_lines, snapshot_text
+from irscope.errors import PlanError, UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
-from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.model.plain import picked
-from irscope.record.variants.completing import with_all_texts, with_layouts
+from irscope.record.variants.completing import with_layouts
 from irscope.render.capture import partitions_json
 from irscope.render.dot.flows import passes_graph, python_lines, render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
@@ -117,7 +116,7 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
     if not flows:
         raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
     if wanted.lines is not None:
-        flows = blocks_on_lines(flows, _selected(capture, wanted.lines, text, kind))
+        flows = blocks_on_lines(flows, selected_lines(capture, text, kind, wanted.lines))
     register = ""
     if wanted.around is not None:
         register = "" if has_label(flows, wanted.around) else wanted.around
@@ -167,17 +166,11 @@ def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind
     flow = read_dataflow(text)
     lines = python_lines(capture, text, kind)
     if wanted.lines is not None:
-        flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
+        flow = on_lines(flow, selected_lines(capture, text, kind, wanted.lines))
     if wanted.around is not None:
         flow = around(flow, wanted.around, wanted.depth)
     most_edges = max(MAX_EDGES, 2 * wanted.max_nodes)
     return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
-
-
-def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[int]:
-    file = capture.launch.kernel.file
-    locations = capture_locations(capture, text, kind)
-    return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
 
 
 def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
@@ -278,15 +271,6 @@ def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
         "edges": [picked(edge, "from=source to=target value type carried") for edge in flow.edges],
         "regions": [picked(scope, "id=number parent operation=name title text_line=line") for scope in flow.scopes],
     }
-
-
-def with_texts(capture: Capture) -> Capture:
-    """The capture, compiled again if it holds the IR of no pass; raises StageNotFound if it has no passes."""
-    if any(snapshot.text is not None for snapshot in capture.passes("mlir")):
-        return capture
-    if next(capture.passes("mlir"), None) is None:
-        raise StageNotFound(f"{capture.name} has no passes of MLIR: there is nothing to play.")
-    return with_all_texts(capture)
 
 
 def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:

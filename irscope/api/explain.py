@@ -12,7 +12,7 @@ from irscope.analysis.findings.find import LogNeeds, findings_of, log_needs, nee
 from irscope.analysis.findings.fixes import FixTimer, tried
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget
+from irscope.analysis.findings.tries import Budget, Tries
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
@@ -180,7 +180,6 @@ def smaller(capture: Capture) -> list[tuple[str, Capture | None]]:
 
     Each change, with its compile; None where that was refused. Tiles are changed where the capture's code may run.
     """
-    from irscope.analysis.findings.tries import Tries
     from irscope.record.variants.compiles import Compiles
 
     tell_origin(capture)

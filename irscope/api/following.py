@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.lives.identity import PassStep, Trail, trail_of
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent, is_named, operation_lives, value_lives
-from irscope.api.texts import one_pass
+from irscope.api.texts import one_pass, with_texts
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import is_library
@@ -47,10 +47,7 @@ class Followed:
 
     def __init__(self, capture: Capture, question: Question) -> None:
         self.question = question
-        if not any(snapshot.text is not None for snapshot in capture.passes()):
-            if next(capture.passes(), None) is None:
-                raise StageNotFound(f"{capture.name} has no passes: nothing can be followed through them.")
-            capture = with_all_texts(capture)
+        capture = with_texts(capture, "nothing can be followed through them")
         self.capture, self.trail, self.at, self.where = _placed(capture, question)
 
     @property

@@ -19,7 +19,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.gpu.session import DeviceSession, measure_pair
 from irscope.record.process.child import ask_child
-from irscope.record.process.requests import RecordRequest
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
@@ -185,7 +185,6 @@ def compiled_variant(
     progress: Callable[[str], None] | None,
 ) -> Capture:
     """A variant's capture: the one it names, or the baseline's source compiled again."""
-    from irscope.record.process.requests import request_from_capture
     from irscope.record.process.session import record_request
 
     if variant.capture is not None:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.model.capture import Capture
-from irscope.render.text.tables import preformatted
+from irscope.render.text.tables import preformatted, table
 
 if TYPE_CHECKING:
     from irscope.analysis.checks.results import Report
@@ -48,8 +48,6 @@ class SweepTable(tuple["SweepRow", ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from irscope.render.text.tables import table
-
         names = ("kernel", "target", "vs", "status", "registers", "spilled_bytes", "shared_bytes", "occupancy_percent")
         return preformatted(table(names, [[getattr(row, name) for name in names] for row in self], width=None))
 

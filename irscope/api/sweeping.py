@@ -88,6 +88,8 @@ def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
             if (gone := _pools.pop(point.interpreter, None)) is not None:
                 gone.__exit__(None, None, None)
             return failed_row(work, capture, "refused", str(error))
+    # Its addresses are evaluated with what the launch was given.
+    made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
     row = _row(work, capture, made, version)
     return replace(row, meaning=_meaning(capture, made)) if work.verifies else row
 
@@ -125,8 +127,6 @@ def failed_row(work: SweepWork, capture: Capture, failure: str, message: str) ->
 
 
 def _row(work: SweepWork, capture: Capture, made: Capture, version: str) -> SweepRow:
-    # Its addresses are evaluated with what the launch was given.
-    made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
     figures = figures_of(made)
     figures["message"] = figures["message"][:_LONGEST_MESSAGE]
     return replace(failed_row(work, capture, "", ""), triton=version, id=made.id, **figures)
@@ -137,8 +137,7 @@ def _meaning(capture: Capture, made: Capture) -> str:
 
     if not made.has_compiled:
         return ""
-    launch = replace(made.launch, grid=capture.launch.grid, record=capture.launch.record)
-    return compare_captures(capture, replace(made, launch=launch)).answer
+    return compare_captures(capture, made).answer
 
 
 def _pool(interpreter: str) -> VariantPool:

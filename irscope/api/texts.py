@@ -75,6 +75,20 @@ def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> 
     )
 
 
+def with_texts(capture: Capture, otherwise: str, group: StageKind | None = None) -> Capture:
+    """The capture, compiled again if it holds the IR of no pass.
+
+    `otherwise`: what cannot be done without passes. `group`: of which language; None for the passes of the pipeline.
+    Raises StageNotFound if it has no passes.
+    """
+    passes = [*(capture.passes() if group is None else capture.passes(group))]
+    if any(snapshot.text is not None for snapshot in passes):
+        return capture
+    if not passes:
+        raise StageNotFound(f"{capture.name} has no passes{' of MLIR' if group == 'mlir' else ''}: {otherwise}.")
+    return with_all_texts(capture)
+
+
 PYTHON = "source"
 """The place that is the kernel's Python text."""
 

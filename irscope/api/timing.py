@@ -15,10 +15,11 @@ from irscope.device.occupancy import occupancy_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
 from irscope.errors import IrscopeError, MissingTool, NoDevice, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
+from irscope.model.evidence import Ceilings
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import with_layouts, with_sass
-from irscope.store.baseline import load_ceilings
+from irscope.store.baseline import load_ceilings, load_clocks, save_clock
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 from irscope.timing.walk import NotFollowed
@@ -133,8 +134,6 @@ predict = time
 
 def _calibrated_clock(target: Target, part: str | None) -> Clock:
     """The constants of a part, those among them that `calibrate` measured here; raises UsageError."""
-    from irscope.store.baseline import load_clocks
-
     clock = clock_of(target, part)
     return clock.calibrated(load_clocks().get(clock.part, {}))
 
@@ -149,8 +148,6 @@ def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | No
     Returns the part, the device's name and the file in the user's folder.
     Raises NoDevice where there is no GPU or it cannot be measured, and UsageError for a part without constants.
     """
-    from irscope.store.baseline import save_clock
-
     measured = (measure or _measured_constants)(interpreter)
     device = str(measured["device"])
     parts = {row.target: peaks_of_device(device, Target.parse(row.target)) for row in CLOCKS.values()}
@@ -180,14 +177,13 @@ def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, in
 
 
 def _measured_part(capture: Capture) -> str | None:
-    from irscope.device.parts import peaks_of_device
-    from irscope.store.baseline import load_ceilings
+    ceilings = _ceilings_of(capture)
+    peaks = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
+    return peaks.part if peaks is not None and peaks.part in CLOCKS else None
 
-    for one in load_ceilings():
-        if one.target == str(capture.target):
-            peaks = peaks_of_device(one.device, capture.target)
-            return peaks.part if peaks is not None and peaks.part in CLOCKS else None
-    return None
+
+def _ceilings_of(capture: Capture) -> Ceilings | None:
+    return next((one for one in load_ceilings() if one.target == str(capture.target)), None)
 
 
 def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
@@ -235,7 +231,7 @@ def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
 
     Raises UsageError for a part that is unknown, or of another target.
     """
-    ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+    ceilings = _ceilings_of(capture)
     known = peaks_of_target(capture.target)
     if part is None:
         measured = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None

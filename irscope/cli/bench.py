@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irscope.api.gpu import Variant, compiled_variant, measured, with_predictions, with_rates
-from irscope.cli.captures import check_plan, stored_capture
+from irscope.cli.captures import check_plan, say_failures, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.recording import option_value, versus_pair
@@ -16,7 +16,6 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import request_for
-from irscope.render.text.failure import failure_text
 
 
 def bench(
@@ -75,9 +74,7 @@ def bench(
         emit_report(compared, {"tab": "results"}, to.path, results=bench_results(bench))
     else:
         to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
-    for _, capture in captures:
-        if capture.failure is not None:
-            say(failure_text(capture))
+    say_failures(capture for _, capture in captures)
     return int(any(row.timing is None for row in bench.rows))
 
 

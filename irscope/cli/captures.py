@@ -20,7 +20,7 @@ from irscope.record.variants.completing import tell_origin, with_sass
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, chosen, differences
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, chosen, differences, passed_over
 from irscope.target import Target
 
 if TYPE_CHECKING:
@@ -217,27 +217,23 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
         say(f"no pass '{rule}' was reached before the compile failed.")
 
 
+def say_failures(captures: Iterable[Capture]) -> None:
+    """Print why those of some captures that failed did."""
+    for capture in captures:
+        if capture.status == "failed":
+            say(failure_text(capture))
+
+
 def tell_failures(captures: StoredCaptures) -> int:
     """Print why compiles failed, and return the exit code.
 
     Triton's autotuner skips configurations that do not fit: if another configuration of the kernel fits, they do not
     count as failures.
     """
-    fitting = {
-        (one.facts.name, one.facts.target)
-        for one in captures.files
-        if one.facts.autotuning is not None and one.facts.status == "ok"
-    }
-    code = 0
-    for one in captures.files:
-        if one.facts.status == "ok":
-            continue
-        say(failure_text(one.load()))
-        # Compiled, and failed: it does not fit.
-        passed_over = one.facts.has_compiled and one.facts.autotuning is not None
-        if not (passed_over and (one.facts.name, one.facts.target) in fitting):
-            code = 1
-    return code
+    failed = [place for place, one in enumerate(captures.files) if one.facts.status != "ok"]
+    for place in failed:
+        say(failure_text(captures.files[place].load()))
+    return int(not {*failed} <= passed_over([one.facts for one in captures.files]))
 
 
 def tell_unknown(capture: Capture) -> None:

@@ -83,7 +83,7 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             if isinstance(parameter, _Argument):
                 if parameter.description:
-                    rows.setdefault("Arguments", []).append((parameter.make_metavar(ctx), parameter.description))
+                    rows.setdefault("Arguments", []).append((parameter.metavar or "", parameter.description))
             elif (record := parameter.get_help_record(ctx)) is not None:
                 rows.setdefault(getattr(parameter, "panel", "Options"), []).append(record)
         for title, records in rows.items():
@@ -101,10 +101,6 @@ class _Argument(click.Argument):
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The argument in the line of usage."""
         return [] if self.is_hidden else [self.metavar or ""]
-
-    def make_metavar(self, ctx: click.Context) -> str:
-        """The argument as its help shows it."""
-        return self.metavar or ""
 
 
 class _Option(click.Option):

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from irscope.api.texts import one_pass as find_pass
 from irscope.api.texts import snapshot_text
-from irscope.cli.captures import captures_of, compiled_again, is_capture, is_program, refuse_empty, split_subject
+from irscope.cli.captures import (
+    captures_of,
+    compiled_again,
+    is_capture,
+    is_program,
+    refuse_empty,
+    say_failures,
+    split_subject,
+)
 from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import noted_incomplete
 from irscope.cli.output import (
@@ -33,7 +41,6 @@ from irscope.model.capture import Capture, StageKind, Target, stage_named
 from irscope.model.plain import picked
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.render.text.failure import failure_text
 from irscope.render.text.terminal import harmless
 from irscope.store.collection import is_collection
 
@@ -182,21 +189,20 @@ def _compare(
 
             texts[-1] += f"time  {predicted(one, other).sentence}\n"
     if has_page:
-        emit_report([one for pair in pairs for one in pair], asked.view, to.path)
+        emit_report((one for pair in pairs for one in pair), asked.view, to.path)
         say(f"wrote {to.path}")
     elif to.as_json:
         emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], to.path)
     else:
         emit("\n".join(texts), to.path, painted=to.is_colored)
-    failed = [capture for pair in pairs for capture in pair if capture.status == "failed"]
-    for capture in failed:
-        say(failure_text(capture))
+    both = [capture for pair in pairs for capture in pair]
+    say_failures(both)
     differs = any(
         not comparison.is_empty
         or (asked.schedule and comparison.schedule is not None and not comparison.schedule.is_empty)
         for comparison, _ in comparisons
     )
-    return 1 if failed or (exit_code and differs) else 0
+    return int(any(one.status == "failed" for one in both) or (exit_code and differs))
 
 
 def _is_timed(capture: Capture) -> bool:
@@ -541,7 +547,6 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
 
 
 def _as_json(one: KernelRound) -> dict[str, Any]:
-    from irscope.model.plain import picked
     from irscope.render.text.findings import findings_json
 
     compared = one.comparison.stages if one.comparison is not None else ()

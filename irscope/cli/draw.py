@@ -209,12 +209,13 @@ def _draw_movies(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    from irscope.api.drawings import movie_maps, movie_of_stages, with_texts
+    from irscope.api.drawings import movie_maps, movie_of_stages
+    from irscope.api.texts import with_texts
     from irscope.render.canvas import sized
     from irscope.render.movie.forms import frame_svg, movie_json, movie_svg, render_gif, timed_frames
 
     def whole(capture: Capture) -> Capture:
-        return with_texts(capture)
+        return with_texts(capture, "there is nothing to play", "mlir")
 
     if as_json:
         emit_json([movie_json(one, movie_of_stages(one, stages)) for one in map(whole, captures)], output)

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.api.importing import imported
+from irscope.cli.captures import say_failures
 from irscope.cli.keeping import kept_captures
 from irscope.cli.output import Destination
 from irscope.cli.show import summary
-from irscope.cli.streams import say
 from irscope.cli.texts import save_captures
 from irscope.errors import UsageError
 from irscope.render.capture import capture_json
-from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
@@ -45,7 +44,6 @@ def import_(paths: list[Path], kernel: str | None = None, variant: str | None = 
         lambda: [capture_json(capture) for capture in captures],
         lambda width, color: summary(StoredCaptures.of(captures), color),
     )
-    for capture in captures:
-        if capture.status == "failed" and not to.as_json:
-            say(failure_text(capture))
+    if not to.as_json:
+        say_failures(captures)
     return int(left_out)

@@ -260,7 +260,7 @@ def _verify(chosen: list[DescribedLayout], to: Destination) -> int:
 def _show_memory(capture: Capture, form: str, to: Destination, looks: Looks) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
     from irscope.api.explain import smaller
-    from irscope.render.layout.timeline import attempts_json, attempts_text, memory_json, memory_text
+    from irscope.render.layout.timeline import attempts_json, attempts_text, memory_json, memory_text, timeline_svg
 
     allocations = allocations_of(capture)
     if not allocations:
@@ -283,7 +283,5 @@ def _show_memory(capture: Capture, form: str, to: Destination, looks: Looks) -> 
         if notes:
             say(notes)
     else:
-        from irscope.render.layout.timeline import timeline_svg
-
         write_picture(timeline_svg(title, allocations, looks.theme), form, to.path, looks)
     return 0 if tried is None else 1

@@ -66,6 +66,12 @@ class _Explained:
         """Those of the TTGIR, with columns."""
         return read_locations(self.capture.text("ttgir"), "mlir")
 
+    def operations_of(self, file: str, line: int) -> list[int]:
+        """The lines of the TTGIR whose operations are of a line of Python."""
+        stage = self.map.stage("ttgir")
+        places = self.map.places_of_line.get((file, line), ())
+        return sorted({stage.operations.lines[index] for place in places for index in stage.at_place.get(place, ())})
+
     @property
     def title(self) -> str:
         return f"{self.capture.name} ({self.capture.target})"
@@ -133,7 +139,8 @@ class _IrscopeServer(LanguageServer):
                 except (IrscopeError, OSError, *DAMAGE) as error:
                     # The thread goes on with the next file.
                     self.launches[uri] = ()
-                    self._publish(uri, [_whole_file(str(error) or type(error).__name__)])
+                    said = str(error) or type(error).__name__
+                    self._publish(uri, [_diagnostic(1, said, lsp.DiagnosticSeverity.Information, "recording")])
                     continue
                 self._recorded[uri] = digest
                 self._tell(uri)
@@ -232,12 +239,7 @@ class _IrscopeServer(LanguageServer):
         for launch in self.launches.get(uri, ()):
             if "ttgir" not in launch.capture.stages:
                 continue
-            stage = launch.map.stage("ttgir")
-            places = launch.map.places_of_line.get((str(path_of(uri)), line), ())
-            found = sorted(
-                {stage.operations.lines[index] for place in places for index in stage.at_place.get(place, ())}
-            )
-            if found:
+            if found := launch.operations_of(str(path_of(uri)), line):
                 path = Path(self._folder.name, f"{launch.capture.name}-{launch.capture.id[:8]}.ttgir")
                 path.write_text(launch.capture.text("ttgir"), "utf-8")
                 yield from (_location(path.as_uri(), number) for number in found)
@@ -299,10 +301,6 @@ def _effect(one: Suggestion) -> str:
 
 def _diagnostic(line: int, text: str, severity: lsp.DiagnosticSeverity, code: str) -> lsp.Diagnostic:
     return lsp.Diagnostic(_line_range(line), text, severity=severity, code=code, source="irscope")
-
-
-def _whole_file(text: str) -> lsp.Diagnostic:
-    return _diagnostic(1, text, lsp.DiagnosticSeverity.Information, "recording")
 
 
 def _line_range(line: int, end: int = 10_000) -> lsp.Range:
@@ -377,10 +375,9 @@ def _python_hover(path: Path, launches: Sequence[_Explained], line: int, part: _
 
 def _operations_at(launch: _Explained, file: str, line: int, part: _Part) -> list[str]:
     """Those of a line in the TTGIR: first what defines the variable under the cursor, then its expression's."""
-    stage = launch.map.stage("ttgir")
-    places = launch.map.places_of_line.get((file, line), ())
-    found = sorted({stage.operations.lines[index] for place in places for index in stage.at_place.get(place, ())})
-    rows = {number: " ".join(without_location(stage.operations.text[number - 1]).split()) for number in found}
+    text = launch.map.stage("ttgir").operations.text
+    found = launch.operations_of(file, line)
+    rows = {number: " ".join(without_location(text[number - 1]).split()) for number in found}
 
     def far(number: int) -> int:
         if part.text and python_name(rows[number].partition(" =")[0]) == part.text:

@@ -239,14 +239,12 @@ def is_folder(output: Path | None) -> bool:
 
 def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:
     """Write a picture to a file or to standard output; raises UsageError for a PNG on a terminal."""
-    from irscope.render.canvas import sized
+    from irscope.render.canvas import render_png, sized
 
     drawn = sized(svg, looks.width)
     if form == "svg":
         emit_page(drawn, output)
         return
-    from irscope.render.canvas import render_png
-
     if output is None:
         if is_terminal():
             raise UsageError("a PNG is written to a file: -o picture.png.")

@@ -13,7 +13,7 @@ from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_log, with_times
-from irscope.render.text.history import passes_json, render_passes
+from irscope.render.text.history import log_json, log_text, passes_json, render_passes
 
 if TYPE_CHECKING:
     from irscope.model.evidence import PassLog
@@ -85,15 +85,11 @@ def passes(
     def text(capture: Capture, width: int | None, color: bool) -> str:
         if not log:
             return render_passes(capture, effects(capture), width=width, color=color)
-        from irscope.render.text.history import log_text
-
         return log_text(capture, _logs(capture, effects(capture), stage, match), width=width, color=color)
 
     def as_json(capture: Capture) -> dict[str, Any]:
         data = passes_json(capture, effects(capture))
         if log and capture.log is not None:
-            from irscope.render.text.history import log_json
-
             data["log"] = log_json(capture, _logs(capture, effects(capture), stage, match))
             data["log_differs"] = list(capture.log.differing)
         return data

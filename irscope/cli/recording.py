@@ -157,13 +157,16 @@ def _compile_options(given: dict[str, Any]) -> dict[str, Any]:
     return chosen | {name: number for name, number in given.items() if number is not None}
 
 
+def plan_text(file: str) -> str:
+    """The text of a file with a plan; raises PlanError."""
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot read the plan {file!r}: {error}.") from error
+
+
 def _plan(given: dict[str, Any]) -> PassPlan:
-    plan = PassPlan()
-    if (file := given["plan"]) is not None:
-        try:
-            plan = PassPlan.parse(Path(file).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlanError(f"cannot read the plan {file!r}: {error}.") from error
+    plan = PassPlan.parse(plan_text(given["plan"])) if given["plan"] is not None else PassPlan()
     disabled = tuple(PassRule.parse(text) for text in given["disable_pass"] or ())
     enabled = tuple(PassRule.parse(text) for text in given["enable_only"] or ())
     return plan.joined(PassPlan(disabled, enabled))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from irscope.cli.captures import check_plan
+from irscope.cli.captures import check_plan, say_failures
 from irscope.cli.launches import OnMachine, script_of
 from irscope.cli.output import Destination
 from irscope.cli.streams import echo, progress, say
@@ -13,7 +13,6 @@ from irscope.errors import NoDevice, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest, request_for
-from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from irscope.record.gpu.sanitized import Sanitizer
@@ -59,9 +58,7 @@ def run(
         return _sanitized(request, sanitizer, to)
     checked = _checked(request, machine, record_options, every, launch_timeout, sanitizer == "fp")
     check_plan(record_options.plan, checked.captures)
-    for capture in checked.captures:
-        if capture.failure is not None:
-            say(failure_text(capture))
+    say_failures(checked.captures)
     places = [(row.where, row.agreement) for row in checked.launches]
     rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
     to.emit(

@@ -29,7 +29,7 @@ from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.facts import Outline
 from irscope.record.variants.completing import with_sass
-from irscope.render.capture import capture_json
+from irscope.render.capture import capture_json, render_capture
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
@@ -103,7 +103,6 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         return _show_stages(captures, view, to)
     elif has_page and len(captures) == 1:
         from irscope.analysis.findings.quick import quick_findings
-        from irscope.render.capture import render_capture
 
         one = captures[0]
         text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)

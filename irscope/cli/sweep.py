@@ -11,7 +11,7 @@ from typing import Any
 from irscope.cli.captures import captures_of, is_program
 from irscope.cli.command import AsJson, Color
 from irscope.cli.output import Destination
-from irscope.cli.recording import interpreter_at, option_value, versus_pair
+from irscope.cli.recording import interpreter_at, option_value, plan_text, versus_pair
 from irscope.cli.streams import progress_bar, say
 from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -183,7 +183,4 @@ def _plan(text: str) -> str:
         is_file = False
     if not is_file and not text.lstrip().startswith(("-", "+")):
         raise PlanError(f"--vs plan={text} is neither a file nor a plan, such as -combine.")
-    try:
-        return path.read_text("utf-8") if is_file else text
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"cannot read the plan {text!r}: {error}.") from error
+    return plan_text(text) if is_file else text

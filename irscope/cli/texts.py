@@ -15,8 +15,8 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, StageKind, stage_named
 from irscope.plan import LLVM, PassPlan, PassRule
-from irscope.render.capture import capture_json
-from irscope.render.text.tables import table
+from irscope.render.capture import capture_json, occupancy_text
+from irscope.render.text.tables import resource_title, table
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
 
@@ -68,9 +68,6 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 
 def _resources_text(capture: Capture) -> str:
-    from irscope.render.capture import occupancy_text
-    from irscope.render.text.tables import resource_title
-
     known = asdict(capture.resources).items()
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
     occupancy = occupancy_text(capture)
@@ -156,17 +153,14 @@ def write_each(captures: Sequence[Capture], folder: Path) -> None:
             number = per_stage[snapshot.stage]
             suffix = "ll" if snapshot.group == "llvm" else "mlir"
             occurrence = f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else ""
-            file = f"{snapshot.stage}-{number:02d}-{_plain_name(snapshot.name)}{occurrence}.{suffix}"
+            name = re.sub(r"[^\w.-]+", "_", snapshot.name)[:60]
+            file = f"{snapshot.stage}-{number:02d}-{name}{occurrence}.{suffix}"
             text = strip_locations(snapshot.text, snapshot.group)
             write_atomically(home / file, text.encode("utf-8", "surrogateescape"))
             written += 1
     if not written:
         raise IrscopeError("no pass's IR was recorded: record with --snapshots triton or all.")
     say(f"wrote {written} files to {folder}")
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name)[:60]
 
 
 def annotation_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:

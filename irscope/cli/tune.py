@@ -129,13 +129,10 @@ def _compiled(subject: str | None, versus: Sequence[str], record_options: Record
         for chosen in constants:
             base = recorded_with(chosen, [subject], record_options) if chosen else captures
             mine = [point for point in points if point.constants == chosen]
-            found += _with_options(_first_launches(base), mine)
+            first_launches = {one.name: one for one in reversed(list(base))}
+            found += _with_options([*first_launches.values()], mine)
             bar.advance(task, len(mine))
     return found
-
-
-def _first_launches(captures: Sequence[Capture]) -> list[Capture]:
-    return list({one.name: one for one in reversed(list(captures))}.values())
 
 
 def _with_options(captures: Sequence[Capture], points: Sequence[Point]) -> list[Capture]:

@@ -193,11 +193,14 @@ def store_tile(
     if rows is not None:
         tensor, offsets = _gathered(tensor, offsets, rows)
     addresses, mask = _addresses(tensor, offsets, rows=rows)
-    machine.memory.store(addresses, _as_block(values, tensor), mask, frame.rows, tensor.dtype)
+    machine.memory.store(addresses, of_rank(values, len(tensor.block)), mask, frame.rows, tensor.dtype)
 
 
-def _as_block(values: Array, tensor: Descriptor) -> Array:
-    missing = len(tensor.block) + 1 - values.ndim
+def of_rank(values: Array, rank: int) -> Array:
+    """Tensors with as many axes, behind that of the programs: leading ones of the size 1 are added, or left out."""
+    missing = rank + 1 - values.ndim
+    if missing < 0:
+        return values.reshape(values.shape[0], *values.shape[1 - missing :])
     return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
@@ -210,7 +213,7 @@ def _reduce_tile(
     ufunc = _COMBINE.get(kind)
     if ufunc is None:
         raise step.not_run(f"irscope does not execute the reduction {kind!r}")
-    ufunc, block = machine.arithmetic.atomic(ufunc, tensor.dtype), _as_block(values, tensor)
+    ufunc, block = machine.arithmetic.atomic(ufunc, tensor.dtype), of_rank(values, len(tensor.block))
     machine.memory.accumulate(addresses, block, mask, ufunc, frame.rows, tensor.dtype)
 
 

@@ -89,11 +89,13 @@ def _high_product(left: Array, right: Array) -> Array:
     return a * c + (middle >> half) + ((b * c + (middle & low)) >> half)
 
 
-def _high_product_unsigned(left: Array, right: Array) -> Array:
+def high_product_unsigned(left: Array, right: Array) -> Array:
+    """The upper half of the product of numbers without a sign."""
     return _high_product(left, right).view(left.dtype)
 
 
-def _high_product_signed(left: Array, right: Array) -> Array:
+def high_product_signed(left: Array, right: Array) -> Array:
+    """The upper half of the product of numbers with a sign."""
     high = _high_product(left, right).view(left.dtype)
     zero = np.zeros(1, left.dtype)
     return high - np.where(left < 0, right, zero) - np.where(right < 0, left, zero)
@@ -180,11 +182,16 @@ def _from_integer(signed: bool) -> Executor:
     return execute
 
 
-def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values, dtype = frame.array(step.operands[0]), step.dtype
+def rounding_of(step: Step) -> str:
+    """How a conversion rounds: `rtne` or `rtz`; raises NotRun for a rounding by chance."""
     rounding = str(step.attribute("rounding") or "rtne")
     if rounding not in ("rtne", "rtz"):
         raise step.not_run(f"the rounding {rounding!r} is stochastic")
+    return rounding
+
+
+def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    values, dtype, rounding = frame.array(step.operands[0]), step.dtype, rounding_of(step)
     if dtype.itemsize == 1 and step.opcode == "arith.truncf":
         raise step.not_run("the saturation mode of this conversion to float8 is unspecified")
     return (convert_float(values, dtype, rounding),)
@@ -209,17 +216,18 @@ def _constant(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         shape = (1,) * (rank + 1) if value.is_splat else (1, *step.shape)
     else:
         numbers, shape = (cast("int | float", value),), (1,) * (rank + 1)
-    return (machine.arithmetic.embed(_numbers(numbers, step.dtype)).reshape(shape),)
+    return (machine.arithmetic.embed(array_of(numbers, step.dtype)).reshape(shape),)
 
 
-def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
+def array_of(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
+    """Numbers as Python has them in a type of the machine's."""
     if dtype.kind in "iu":
         # The text has unsigned ones as they are.
         mask = (1 << dtype.itemsize * 8) - 1
         return np.array([int(one) & mask for one in numbers], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
     if dtype == np.bool_:
         return np.array([bool(one) for one in numbers])
-    return np.array(numbers, np.float64).astype(dtype)
+    return convert_float(np.array(numbers, np.float64), dtype)
 
 
 def _poison(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -254,15 +262,19 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return apply
 
 
+def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
+    """The sum, and what it lost by rounding (Knuth's TwoSum)."""
+    total = one + other
+    back = total - one
+    return total, (one - (total - back)) + (other - back)
+
+
 def fused(a: Array, b: Array, c: Array) -> Array:
     """Rounded once: the product of float32 is exact in float64, whose sum is then rounded to odd."""
     if a.dtype != np.float32:
         return a * b + c if a.dtype == np.float64 else (a.astype(np.float32) * b + c).astype(a.dtype)
     product, addend = a.astype(np.float64) * b, c.astype(np.float64)
-    total = product + addend
-    # Knuth's two-sum: what the addition lost.
-    back = total - product
-    lost = (product - (total - back)) + (addend - back)
+    total, lost = two_sum(product, addend)
     even = (total.view(np.uint64) & np.uint64(1)) == 0
     nudged = np.nextafter(total, np.where(lost > 0, np.inf, -np.inf))
     return np.where((lost != 0) & even & np.isfinite(total), nudged, total).astype(np.float32)
@@ -313,7 +325,8 @@ def _ends(values: Array, from_left: bool) -> Array:
     return count.view(values.dtype)
 
 
-def _ones(values: Array) -> Array:
+def set_bits(values: Array) -> Array:
+    """How many bits of each number are set."""
     numbers = unsigned(values)
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(numbers).astype(values.dtype)
@@ -470,11 +483,11 @@ ELEMENTWISE: Mapping[str, Executor] = {
     "arith.index_cast": _resized(True), "arith.index_castui": _resized(False), "arith.bitcast": _bitcast,
     "arith.sitofp": _from_integer(True), "arith.uitofp": _from_integer(False), "arith.fptosi": _to_integer(True),
     "arith.fptoui": _to_integer(False), "arith.extf": _float_to_float, "arith.truncf": _float_to_float,
-    "arith.mulsi_extended": _pairs(_high_product_signed), "arith.mului_extended": _pairs(_high_product_unsigned),
+    "arith.mulsi_extended": _pairs(high_product_signed), "arith.mului_extended": _pairs(high_product_unsigned),
     "arith.addui_extended": _add_extended, "math.fma": pure(fused), "math.absi": pure(np.abs),
     "math.ctlz": pure(lambda x: _ends(x, True)), "math.cttz": pure(lambda x: _ends(x, False)),
-    "math.ctpop": pure(_ones), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
-    "mulhiui": pure(_high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
+    "math.ctpop": pure(set_bits), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
+    "mulhiui": pure(high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
     "approx_divf": _float_arithmetic(np.divide),
     "precise_sqrt": pure(_wide(np.sqrt)), "clampf": _clamp, "fp_to_fp": _float_to_float, "bitcast": _bitcast,
     "extern_elementwise": _call_function, "elementwise_inline_asm": _call_function, "map_elementwise": _map,

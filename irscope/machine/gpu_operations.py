@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.errors import NotRun
-from irscope.machine.accesses import combining, elements_of, load_described, masked_load, write_described
+from irscope.machine.accesses import combining, elements_of, load_described, masked_load, of_rank, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
@@ -41,15 +41,8 @@ def _local_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 
 def _local_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "dst")
-    machine.shared.write(view, _shaped(step.array(frame, "src"), view), frame.rows, _predicate(step, frame))
+    machine.shared.write(view, of_rank(step.array(frame, "src"), len(view.shape)), frame.rows, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
-
-
-def _shaped(values: Array, view: MemoryView) -> Array:
-    missing = len(view.shape) + 1 - values.ndim
-    if missing < 0:
-        return values.reshape(values.shape[0], *values.shape[1 - missing :])
-    return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
 def _predicate(step: Step, frame: Bindings) -> Array | None:
@@ -187,7 +180,7 @@ def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 
 
 def _spread(values: Array, view: MemoryView) -> Array:
-    shaped = _shaped(values, view)
+    shaped = of_rank(values, len(view.shape))
     return np.broadcast_to(shaped, (shaped.shape[0], *view.shape))
 
 

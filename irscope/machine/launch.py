@@ -24,9 +24,9 @@ from irscope.errors import NotRun, UsageError
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
-from irscope.machine.arithmetic import Arithmetic, convert_float
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import ElementBudget, Executor, Machine, Observer, may_spin, touches_others
-from irscope.machine.elementwise import ELEMENTWISE
+from irscope.machine.elementwise import ELEMENTWISE, array_of
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
 from irscope.machine.memory import GlobalMemory, OnAccess
@@ -265,7 +265,7 @@ def held_arguments(
             follow = 2 * len(argument.shape) + flags if more else 0
             held += _extents(argument, types[len(held) : len(held) + follow])
         else:
-            number = _number(argument, kind)
+            number = array_of([argument], dtype_of(kind))
             held.append(number if arithmetic is None else arithmetic.argument(number))
     return held
 
@@ -289,20 +289,10 @@ def _extents(argument: HostDescriptor, types: Sequence[Type]) -> list[Held]:
     flags = [argument.fills_nan, False]
     for kind in types:
         row = flags if kind.bits == 1 else numbers
-        held.append(_number(row.pop(0) if row else 0, kind))
+        held.append(array_of([row.pop(0) if row else 0], dtype_of(kind)))
         if row is numbers and not row:
             numbers += [*argument.shape, *argument.strides]
     return held
-
-
-def _number(value: int | float | bool, kind: Type) -> Array:
-    dtype = dtype_of(kind)
-    if dtype == np.bool_:
-        return np.array([bool(value)])
-    if dtype.kind in "iu":
-        mask = (1 << 8 * dtype.itemsize) - 1
-        return np.array([int(value) & mask], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
-    return convert_float(np.array([value], np.float64), dtype)
 
 
 def _programs_at_once(module: MlirModule) -> int:

@@ -219,12 +219,13 @@ def mixed(key: object, parts: Iterable[Number]) -> Tokens:
     for part in parts:
         for array in (part.known.view(np.uint64), part.tokens):
             if array is not None:
-                result = _scrambled((result ^ array) * np.uint64(0x9E3779B97F4A7C15))
+                result = scrambled((result ^ array) * np.uint64(0x9E3779B97F4A7C15))
     # 0 would say that it is known.
     return result | np.uint64(1)
 
 
-def _scrambled(tokens: Tokens) -> Tokens:
+def scrambled(tokens: Tokens) -> Tokens:
+    """A random function of 64 bits (splitmix64's finaliser)."""
     tokens = (tokens ^ (tokens >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     tokens = (tokens ^ (tokens >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return tokens ^ (tokens >> np.uint64(31))
@@ -306,7 +307,7 @@ def multiply(one: Number, other: Number) -> Number:
         low, high = low + min(ends), high + max(ends)
     if one.tokens is not None and other.tokens is not None:
         # The product of the unknown parts, whichever comes first.
-        both = _scrambled(one.tokens * other.tokens) | np.uint64(1)
+        both = scrambled(one.tokens * other.tokens) | np.uint64(1)
         tokens = tokens + np.where((one.tokens == 0) | (other.tokens == 0), np.uint64(0), both)
         step = gcd(step, one.step * other.step)
         ends = [a * b for a in (one.low, one.high) for b in (other.low, other.high)]

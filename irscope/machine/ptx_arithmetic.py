@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.machine.elementwise import high_product_signed, high_product_unsigned, set_bits
 from irscope.machine.values import COMPARISONS
 
 _Integers = NDArray[np.int64]
@@ -76,22 +77,9 @@ def _multiplied(suffixes: list[str], parts: list[_Integers]) -> _Integers:
     if "hi" not in suffixes:
         return one * two
     bits = _bits(suffixes)
-    return one * two >> bits if bits <= 32 else _high_of_64(one, two, is_signed=suffixes[-1].startswith("s"))
-
-
-def _high_of_64(one: _Integers, two: _Integers, *, is_signed: bool) -> _Integers:
-    """The upper 64 bits of products of 64 bits, by halves."""
-    a, b = one.astype(np.uint64), two.astype(np.uint64)
-    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    crossed = (a >> half) * (b & low), (a & low) * (b >> half)
-    carried = ((a & low) * (b & low) >> half) + (crossed[0] & low) + (crossed[1] & low)
-    high = (a >> half) * (b >> half) + (crossed[0] >> half) + (crossed[1] >> half) + (carried >> half)
-    result = high.astype(np.int64)
-    return result - np.where(one < 0, two, 0) - np.where(two < 0, one, 0) if is_signed else result
-
-
-def _multiplied_and_added(suffixes: list[str], parts: list[_Integers]) -> _Integers:
-    return _multiplied(suffixes, parts) + parts[2]
+    if bits <= 32:
+        return one * two >> bits
+    return high_product_signed(one, two) if suffixes[-1].startswith("s") else high_product_unsigned(one, two)
 
 
 def _shifted_right(suffixes: list[str], parts: list[_Integers]) -> _Integers:
@@ -110,12 +98,6 @@ def _looked_up(_: list[str], parts: list[_Integers]) -> _Integers:
             terms = (one if row & 4 else ~one, two if row & 2 else ~two, three if row & 1 else ~three)
             result |= terms[0] & terms[1] & terms[2]
     return result
-
-
-def _counted(suffixes: list[str], parts: list[_Integers]) -> _Integers:
-    """popc: how many bits are set."""
-    values = _unsigned(parts[0], _bits(suffixes)).astype(np.uint64)
-    return sum(values >> np.uint64(bit) & np.uint64(1) for bit in range(64)).astype(np.int64)  # pyright: ignore
 
 
 def _reversed(suffixes: list[str], parts: list[_Integers]) -> _Integers:
@@ -203,7 +185,7 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "sub": lambda _, parts: parts[0] - parts[1],
     "neg": lambda _, parts: -parts[0],
     "mul": _multiplied,
-    "mad": _multiplied_and_added,
+    "mad": lambda suffixes, parts: _multiplied(suffixes, parts) + parts[2],
     "min": lambda suffixes, parts: np.minimum(*(_signed(part, suffixes) for part in parts)),
     "max": lambda suffixes, parts: np.maximum(*(_signed(part, suffixes) for part in parts)),
     "shl": lambda _, parts: np.where(parts[1] < 64, parts[0] << np.minimum(parts[1], 63), 0),
@@ -213,7 +195,7 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "xor": lambda _, parts: parts[0] ^ parts[1],
     "not": lambda suffixes, parts: (parts[0] == 0).astype(np.int64) if suffixes[-1] == "pred" else ~parts[0],
     "lop3": _looked_up,
-    "popc": _counted,
+    "popc": lambda suffixes, parts: set_bits(_unsigned(parts[0], _bits(suffixes))),
     "brev": _reversed,
     "bfe": _extracted,
     "setp": _comparison,
@@ -229,15 +211,7 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
 """Instruction → what it makes of its operands, before that is cut to its type."""
 
 
-def _exchanged(old: int, value: int) -> int:
-    return value
-
-
-def _compared(old: int, expected: int, value: int) -> int:
-    return value if old == expected else old
-
-
 ATOMICS: Mapping[str, Callable[..., int]] = {
-    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
-    "cas": _compared,
+    "add": operator.add, "exch": lambda old, value: value, "max": max, "min": min, "and": operator.and_,
+    "or": operator.or_, "cas": lambda old, expected, value: value if old == expected else old,
 }  # fmt: skip

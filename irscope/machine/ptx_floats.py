@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.machine.arithmetic import convert_float, is_float, rounded_to_tf32, saturated
+from irscope.machine.elementwise import two_sum
 from irscope.machine.ptx_arithmetic import cut
-from irscope.machine.values import Array, narrow_float
+from irscope.machine.values import COMPARISONS, Array, narrow_float
 
 _Integers = NDArray[np.int64]
 _WARP = 32
@@ -63,8 +64,6 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
             return _converted(suffixes, operands)
         if name == "redux":
             return _of_warp(suffixes, operands[0])
-        if name == "mul" and "hi" in suffixes and suffixes[-1] in ("s64", "u64"):
-            return _high(operands[0], operands[1], is_signed=suffixes[-1] == "s64")
         kinds = [one for one in suffixes if dtype_of(one) is not None]
         if not kinds or len(kinds) > 2 or suffixes[-1] != kinds[-1]:
             return None
@@ -91,13 +90,10 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
 
 def _added_to_zero(one: Array, two: Array) -> Array:
     """The sum of singles, rounded toward zero."""
-    one, two = one.astype(np.float64), two.astype(np.float64)
-    total = one + two
-    # What the sum of doubles lost (Knuth's TwoSum): where that is less than the sum, the sum is too large.
-    back = total - one
-    lost = (one - (total - back)) + (two - back)
+    total, lost = two_sum(one.astype(np.float64), two.astype(np.float64))
     nearest = total.astype(np.float32)
     beyond = np.abs(nearest.astype(np.float64)) - np.abs(total)
+    # Where what was lost is less than the sum, the sum is too large.
     is_larger = (beyond > 0) | ((beyond == 0) & (lost * np.sign(total) < 0))
     return np.where(is_larger, np.nextafter(nearest, np.float32(0)), nearest)
 
@@ -119,9 +115,6 @@ _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "copysign": lambda a, b: np.copysign(b, a), "add.rz": _added_to_zero,
     "min.xorsign.abs": _signed_by_both(np.fmin), "max.xorsign.abs": _signed_by_both(np.fmax),
 }  # fmt: skip
-_ORDERED: Mapping[str, Callable[[Array, Array], Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 
 
 def _compared(suffixes: Sequence[str], parts: Sequence[Array]) -> _Integers | None:
@@ -131,7 +124,7 @@ def _compared(suffixes: Sequence[str], parts: Sequence[Array]) -> _Integers | No
     no_order = np.isnan(one) | np.isnan(two)
     if name in ("num", "nan"):
         return (no_order == (name == "nan")).astype(np.int64)
-    function = _ORDERED.get(name.removesuffix("u"))
+    function = COMPARISONS.get(name.removesuffix("u"))
     if function is None:
         return None
     holds = function(one.astype(np.float64), two.astype(np.float64))
@@ -179,15 +172,3 @@ def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:
     }  # fmt: skip
     rows = cut(values, suffixes[-1], wide=False).reshape(-1, _WARP)
     return cut(np.repeat(functions[name].reduce(rows, axis=1), _WARP), suffixes[-1], wide=False)
-
-
-def _high(one: _Integers, two: _Integers, *, is_signed: bool) -> _Integers:
-    """The upper 64 bits of a product of 64-bit numbers."""
-    mask = np.uint64(0xFFFFFFFF)
-    a, b = np.broadcast_arrays(one.view(np.uint64), two.view(np.uint64))
-    shift = np.uint64(32)
-    low = (a & mask) * (b & mask)
-    middle = (a >> shift) * (b & mask) + (low >> shift)
-    other = (a & mask) * (b >> shift) + (middle & mask)
-    high = ((a >> shift) * (b >> shift) + (middle >> shift) + (other >> shift)).view(np.int64)
-    return high - np.where(one < 0, two, 0) - np.where(two < 0, one, 0) if is_signed else high

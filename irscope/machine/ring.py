@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from irscope.errors import NotRun
 from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
-from irscope.machine.control import Bindings, Executor, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.elementwise import (
     ELEMENTWISE,
     FLOAT_FUNCTIONS,
@@ -37,8 +37,10 @@ from irscope.machine.elementwise import (
     fused,
     reciprocal,
     reciprocal_root,
+    rounding_of,
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
+from irscope.machine.numbers import scrambled
 from irscope.machine.values import COMPARISONS, Array, Held, dtype_of
 
 PRIME = 2147483629
@@ -92,11 +94,8 @@ def _element(numbers: Array) -> Array:
 
 
 def _hashed(values: Array, key: int) -> Array:
-    """A random function of elements, another one for each key (splitmix64's finaliser)."""
-    mixed = values.astype(np.uint64) + np.uint64(key * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return _reduced(mixed ^ (mixed >> np.uint64(31)))
+    """A random function of elements, another one for each key."""
+    return _reduced(scrambled(values.astype(np.uint64) + np.uint64(key * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)))
 
 
 _POWERS = np.array([pow(2, exponent % (PRIME - 1), PRIME) for exponent in range(-1200, 1100)], np.uint64)
@@ -195,15 +194,6 @@ def _function_of(function: FloatFunction) -> FloatFunction:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pure(function: FloatFunction) -> Executor:
-    in_ring = _function_of(function)
-
-    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-        return (in_ring(*[frame.array(value) for value in step.operands]),)
-
-    return execute
-
-
 def _is_of_floats(step: Step) -> bool:
     return any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types))
 
@@ -227,9 +217,7 @@ def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _convert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    rounding = str(step.attribute("rounding") or "rtne")
-    if rounding not in ("rtne", "rtz"):
-        raise step.not_run(f"the rounding {rounding!r} is stochastic")
+    rounding_of(step)
     return (frame.array(step.operands[0]),)
 
 
@@ -257,11 +245,8 @@ def _bitcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         raise step.not_run("this arithmetic does not model the bits of floats")
     if source == step.dtype:
         return (frame.array(step.operands[0]),)
-    return [machine.arithmetic.embed(values) for values in _arrays(ELEMENTWISE[step.opcode](machine, step, frame))]
-
-
-def _arrays(held: Sequence[Held]) -> list[Array]:
-    return [values for values in held if isinstance(values, np.ndarray)]
+    held = ELEMENTWISE[step.opcode](machine, step, frame)
+    return [machine.arithmetic.embed(values) for values in held if isinstance(values, np.ndarray)]
 
 
 def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -271,7 +256,7 @@ def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 _ATOMICS: dict[np.ufunc, FloatFunction] = {np.maximum: _greatest, np.minimum: _least}
 _EXECUTORS: Mapping[str, Executor] = {
-    **{opcode: _pure(function) for opcode, function in FLOAT_FUNCTIONS.items()},
+    **{opcode: pure(_function_of(function)) for opcode, function in FLOAT_FUNCTIONS.items()},
     "math.fpowi": lambda machine, step, frame: (
         _power(frame.array(step.operands[0]), _element(frame.array(step.operands[1]).astype(np.int64))),
     ),

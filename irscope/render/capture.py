@@ -50,7 +50,8 @@ def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> s
     groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
     for id_, capture in captures:
         for origin in capture.graphs:
-            key = (*_recording(capture), origin.graph, origin.part)
+            environment = capture.environment
+            key = (environment.date, environment.command, str(capture.target), origin.graph, origin.part)
             groups.setdefault(key, []).append((origin, id_, capture))
     parts: list[str] = []
     for members in groups.values():
@@ -60,10 +61,6 @@ def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> s
             lines += _kernel(origin, id_, capture, detailed=detailed)
         parts.append("\n".join(map(masked, lines)))
     return "\n\n".join(parts)
-
-
-def _recording(capture: Capture) -> tuple[str, str, str]:
-    return capture.environment.date, capture.environment.command, str(capture.target)
 
 
 def _title(origin: GraphOrigin, capture: Capture) -> str:
@@ -372,7 +369,9 @@ def _environment(capture: Capture) -> Iterator[tuple[str, str]]:
 
 def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """A capture as JSON, with the texts of the given stages only."""
-    from irscope.device.occupancy import occupancy_of
+    from irscope.analysis.findings.quick import quick_findings
+    from irscope.analysis.flow.partitions import read_partitions
+    from irscope.render.text.findings import findings_json
 
     names = capture.stages if list(wanted) == ["all"] else wanted
     occupancy, launch = occupancy_of(capture), capture.launch
@@ -398,24 +397,6 @@ def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]
             for item in capture.artifacts
         ],
         passes=len(list(capture.passes())),
-        findings=_findings_json(capture),
-        warp_specialization=_partitions_json(capture),
+        findings=findings_json(quick_findings(capture)),
+        warp_specialization=partitions_json(read_partitions(capture.texts.get("ttgir", ""))),
     )
-
-
-def _findings_json(capture: Capture) -> list[dict[str, Any]]:
-    from irscope.analysis.findings.quick import quick_findings
-
-    if not (found := quick_findings(capture)):
-        return []
-    from irscope.render.text.findings import findings_json
-
-    return findings_json(found)
-
-
-def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
-    from irscope.analysis.flow.partitions import read_partitions
-
-    if not (found := read_partitions(capture.texts.get("ttgir", ""))):
-        return []
-    return partitions_json(found)

@@ -86,13 +86,9 @@ def breach_lines(breach: Breach) -> Iterator[str]:
         yield visible(f"  {breach.stage} {mark} {number:>{width}} | {row}")
 
 
-def _named(group: BreachGroup) -> str:
-    """The captures that a breach is of: the first one's name, and the ids of the others."""
-    return " ".join(filter(None, (group.captures[0].name, _others_text(group))))
-
-
 def _message(group: BreachGroup) -> str:
-    return "\n".join([_named(group), *(row[2:] for row in breach_lines(group.breach))])
+    captures = " ".join(filter(None, (group.captures[0].name, _others_text(group))))
+    return "\n".join([captures, *(row[2:] for row in breach_lines(group.breach))])
 
 
 def _others_text(group: BreachGroup) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -120,27 +120,40 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
 
 def prediction_trace(one: Prediction) -> dict[str, Any]:
     """The predicted timeline of one CTA in Chrome's trace format, which Perfetto opens: a track for each warp."""
+    return _chrome_trace([_predicted_process(one)])
+
+
+def _predicted_process(one: Prediction) -> _Process:
     per_us = one.clock_hz / 1e6 or 1.0
     tracks = {warp: f"warp {warp}" for warp in sorted({span.warp for span in one.timeline})}
-    spans = (
-        (span.why, "predicted", span.warp, span.start / per_us, (span.end - span.start) / per_us, span.index)
+    spans = [
+        (span.why, "predicted", span.warp, span.start / per_us, (span.end - span.start) / per_us,
+         {"instruction": span.index})
         for span in one.timeline
-    )
-    return chrome_trace(f"{one.kernel}: one CTA, predicted", tracks, spans, "instruction")
-
-
-def chrome_trace(
-    process: str, tracks: Mapping[int, str], spans: Iterable[tuple[str, str, int, float, float, int]], number: str
-) -> dict[str, Any]:
-    """Spans (name, category, track, start and duration in µs, a number of this name) in Chrome's trace format."""
-    events: list[dict[str, Any]] = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": process}}]
-    for track, name in tracks.items():
-        events.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": track, "args": {"name": name}})
-    events += [
-        {"name": name, "cat": category, "ph": "X", "pid": 1, "tid": track, "ts": start, "dur": duration,
-         "args": {number: value}}
-        for name, category, track, start, duration, value in spans
     ]  # fmt: skip
+    return f"{one.kernel}: one CTA, predicted", tracks, spans
+
+
+_Spans = list[tuple[str, str, int, float, float, dict[str, Any]]]
+"""(name, category, track, start and duration in µs, arguments)."""
+_Process = tuple[str, Mapping[int, str], _Spans]
+"""A name, the names of its tracks, and what is on them."""
+
+
+def _chrome_trace(processes: Iterable[_Process]) -> dict[str, Any]:
+    """Processes in Chrome's trace format."""
+    events: list[dict[str, Any]] = []
+    for number, (process, tracks, spans) in enumerate(processes, 1):
+        events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": process}})
+        events += [
+            {"name": "thread_name", "ph": "M", "pid": number, "tid": track, "args": {"name": name}}
+            for track, name in tracks.items()
+        ]
+        events += [
+            {"name": name, "cat": category, "ph": "X", "pid": number, "tid": track, "ts": start, "dur": duration,
+             "args": arguments}
+            for name, category, track, start, duration, arguments in spans
+        ]  # fmt: skip
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
@@ -385,11 +398,14 @@ def _node_json(node: TimeNode) -> dict[str, Any]:
 
 def times_trace(capture: Capture) -> dict[str, Any]:
     """In Chrome's trace format, which Perfetto opens; nested parts stand on one track."""
-    times = capture.times or CompileTimes(())
-    spans = (
-        (span.name, span.kind, 1, span.start_ns / 1000, span.duration_ns / 1000, span.depth) for span in times.spans
-    )
-    return chrome_trace(f"{capture.name} for {capture.target}", {1: "compile"}, spans, "depth")
+    return _chrome_trace([(f"{capture.name} for {capture.target}", {1: "compile"}, _compile_spans(capture))])
+
+
+def _compile_spans(capture: Capture) -> _Spans:
+    return [
+        (span.name, span.kind, 1, span.start_ns / 1000, span.duration_ns / 1000, {"depth": span.depth})
+        for span in (capture.times or CompileTimes(())).spans
+    ]
 
 
 _ROW = 22
@@ -485,48 +501,34 @@ def joined_trace(
     and a line's predicted share as arguments. Of a tree of hatchet, which has no times of launches, each launch takes
     the mean, one after another, and lines follow by their samples.
     """
-    events: list[dict[str, Any]] = []
-    processes = 0
-
-    def add(name: str, rows: Sequence[dict[str, Any]]) -> None:
-        nonlocal processes
-        processes += 1
-        events.append({"name": "process_name", "ph": "M", "pid": processes, "args": {"name": name}})
-        events.extend(row | {"pid": processes} for row in rows if row["name"] != "process_name")
-
+    processes: list[_Process] = []
     for capture in captures:
         one = predicted[capture.id]
         if capture.times is not None:
-            add(f"{capture.name}: compile", times_trace(capture)["traceEvents"])
-        add(f"{capture.name}: one CTA, predicted", prediction_trace(one)["traceEvents"])
+            processes.append((f"{capture.name}: compile", {1: "compile"}, _compile_spans(capture)))
+        processes.append((f"{capture.name}: one CTA, predicted", *_predicted_process(one)[1:]))
         for kernel in (item for item in measured if item.is_of(capture.name)):
-            for title, rows in _measured_rows(capture, one, kernel):
-                add(title, rows)
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+            processes += _measured_processes(capture, one, kernel)
+    return _chrome_trace(processes)
 
 
-def _measured_rows(capture: Capture, one: Prediction, kernel: MeasuredKernel) -> list[tuple[str, list[dict[str, Any]]]]:
+def _measured_processes(capture: Capture, one: Prediction, kernel: MeasuredKernel) -> Iterator[_Process]:
     joined = {"capture": capture.id[:16], "predicted_us": one.seconds * 1e6}
-    found: list[tuple[str, list[dict[str, Any]]]] = []
-    spans = kernel.spans or _spread(kernel)
-    if spans:
-        found.append((f"{kernel.name}: launches, measured by Proton", _trace_rows(spans, "measured", joined)))
+    if spans := kernel.spans or _spread(kernel):
+        yield _measured_process(f"{kernel.name}: launches", spans, joined)
     by_process: dict[str, list[MeasuredSpan]] = {}
     for span in kernel.scopes:
         by_process.setdefault(span.process, []).append(span)
-    found += [
-        (f"{name}: scopes, measured by Proton", _trace_rows(rows, "measured", {})) for name, rows in by_process.items()
-    ]
+    for name, scopes in by_process.items():
+        yield _measured_process(f"{name}: scopes", scopes, {})
     mean_us = kernel.seconds / kernel.launches * 1e6 if kernel.launches else float(sum(kernel.samples.values()))
-    start, lines = 0.0, list[dict[str, Any]]()
+    start, lines = 0.0, _Spans()
     for file, line, share, predicted in _measured_lines(one, kernel):
-        title = f"{file.rpartition('/')[2]}:{line}"
-        arguments: dict[str, Any] = {"file": file, "line": line, "share": share, "predicted_share": predicted}
-        lines += _trace_rows([MeasuredSpan(title, "lines, by samples", start, share * mean_us)], "line", arguments)
+        arguments = {"file": file, "line": line, "share": share, "predicted_share": predicted}
+        lines.append((f"{file.rpartition('/')[2]}:{line}", "line", 1, start, share * mean_us, arguments))
         start += share * mean_us
     if lines:
-        found.append((f"{kernel.name}: lines, measured by Proton", lines))
-    return found
+        yield f"{kernel.name}: lines, measured by Proton", {1: "lines, by samples"}, lines
 
 
 def _spread(kernel: MeasuredKernel) -> list[MeasuredSpan]:
@@ -537,14 +539,8 @@ def _spread(kernel: MeasuredKernel) -> list[MeasuredSpan]:
     return [MeasuredSpan(kernel.name, "mean", number * mean_us, mean_us) for number in range(shown)]
 
 
-def _trace_rows(spans: Sequence[MeasuredSpan], category: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    tracks = {name: number for number, name in enumerate(dict.fromkeys(span.track for span in spans), 1)}
-    rows: list[dict[str, Any]] = [
-        {"name": "thread_name", "ph": "M", "tid": number, "args": {"name": name}} for name, number in tracks.items()
-    ]
-    rows += [
-        {"name": span.name, "cat": category, "ph": "X", "tid": tracks[span.track], "ts": span.start_us,
-         "dur": span.duration_us, "args": {**arguments}}
-        for span in spans
-    ]  # fmt: skip
-    return rows
+def _measured_process(name: str, spans: Sequence[MeasuredSpan], arguments: dict[str, Any]) -> _Process:
+    tracks = dict(enumerate(dict.fromkeys(span.track for span in spans), 1))
+    numbers = {track: number for number, track in tracks.items()}
+    rows = [(span.name, "measured", numbers[span.track], span.start_us, span.duration_us, arguments) for span in spans]
+    return f"{name}, measured by Proton", tracks, rows

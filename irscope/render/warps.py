@@ -448,7 +448,7 @@ def grid_of(found: WarpSpecialization) -> Grid:
     events = events_of(found)
     order = _order(found, channels)
     widths = [_LANE if isinstance(one, WarpPartition) else _width(one) for one in order]
-    lines = max((_card_lines(one) for one in channels), default=3)
+    lines = max((len(one.barriers) + 2 * len(one.buffers) for one in channels), default=3)
     card = max(lines, 4) * _CARD_LINE + 12
     shown = events[:_MOST_DRAWN]
     bands = len({one.part for one in shown}) * _BAND
@@ -532,7 +532,3 @@ def _levels(shown: Sequence[WarpEvent], order: Sequence[WarpPartition | WarpChan
 
 def _width(channel: WarpChannel) -> float:
     return max(_RING * len(channel.rings), _LEAST_CARD)
-
-
-def _card_lines(channel: WarpChannel) -> int:
-    return len(channel.barriers) + 2 * len(channel.buffers)

@@ -59,6 +59,16 @@ def capture_files(folder: Path) -> dict[str, os.stat_result]:
     return files
 
 
+def passed_over(facts: Sequence[CaptureFacts]) -> set[int]:
+    """The configurations that do not fit, of autotuned kernels of which another one does: the autotuner skips them."""
+    fitting = {(one.name, one.target) for one in facts if one.autotuning is not None and one.status == "ok"}
+    return {
+        place
+        for place, one in enumerate(facts)
+        if one.status != "ok" and one.has_compiled and one.autotuning is not None and (one.name, one.target) in fitting
+    }
+
+
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty where none of these does."""
     return telling_texts(

@@ -12,12 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from irscope.api.texts import one_pass, parse_lines, snapshot_text
+from irscope.api.texts import one_pass, selected_lines, snapshot_text
 from irscope.cli.captures import is_capture, run_request, split_subject
 from irscope.cli.mcp.answers import call_text
 from irscope.cli.streams import say
 from irscope.errors import CaptureNotFound, IrscopeError, NoDevice, PlanError, StageNotFound, UsageError
-from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
@@ -161,12 +160,7 @@ def numbered_lines(
         lines.pop()
     shown = list(enumerate(lines, 1)) if locations else list(_aligned(lines, strip_locations(text, kind).split("\n")))
     if source_lines:
-        file = capture.launch.kernel.file
-        selected = lines_selected(
-            capture_locations(capture, text, kind),
-            lambda path: path == file or not file.endswith(".py"),
-            parse_lines(source_lines),
-        )
+        selected = selected_lines(capture, text, kind, source_lines)
         shown = [(number, line) for number, line in shown if number in selected]
     return shown, len(lines)
 

@@ -31,14 +31,14 @@ def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0
     """List stored captures."""
     words = ["ls", *([kernel] if kernel and not kernel.startswith("-") else [])]
     words += _options(where=f"target={target}" if target else "", last=last)
-    document, said = command_json(words)
-    rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
+    answer = _listed(words, "captures", start)
+    rows = [_without(row, None, "", []) for row in answer.rows]
     for row in rows:
         # Options that nobody set, and those that list what is supported.
         row["parts"] = {
             name: text for name, text in row["parts"].items() if text not in ("", "None") and text[0] != "("
         }
-    return ToolAnswer({}, "captures", rows, "irscope ls --json", start, notes=said)
+    return replace(answer, rows=rows, whole="irscope ls --json")
 
 
 def _stages(
@@ -80,30 +80,21 @@ def _stages(
 
 
 def _summary(subject: str) -> ToolAnswer:
-    document, said = command_json(["show", subject])
-    rows = [{**row, "environment": _versions(row["environment"])} for row in rows_of(document)]
-    for row in rows:
+    answer = _listed(["show", subject], "captures")
+    for row in answer.rows:
+        versions = ("triton_version", "torch_version", "date", "command", "gpu")
+        row["environment"] = {name: row["environment"][name] for name in versions}
         # Of interest to few, and long; the codes are enough to ask why.
-        row["findings"] = _codes(row)
+        row["findings"] = list(dict.fromkeys(one["code"] for one in row["findings"]))
         row.pop("metadata")
-    whole = f"irscope show {subject} --json"
-    return ToolAnswer({}, "captures", rows, whole, notes=said)
-
-
-def _codes(row: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(one["code"] for one in row["findings"]))
-
-
-def _versions(environment: dict[str, Any]) -> dict[str, Any]:
-    return {name: environment[name] for name in ("triton_version", "torch_version", "date", "command", "gpu")}
+    return answer
 
 
 def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> ToolAnswer:
     """List passes: options, time, changes."""
     words = ["passes", capture_subject(capture), *_options(stage=stage, match=match, changed=changed)]
     answer = _answer_of(capture, words, "passes", start)
-    rows = [{name: value for name, value in one.items() if value not in (None, "", {})} for one in answer.rows]
-    return replace(answer, rows=rows)
+    return replace(answer, rows=[_without(row, None, "", {}) for row in answer.rows])
 
 
 def _diff(
@@ -195,10 +186,8 @@ def _layouts(
 
 def _costs(capture: str, start: int = 0) -> ToolAnswer:
     """Rank accesses and layout conversions by waste."""
-    document, said = command_json(["layout", capture_subject(capture), "--costs"])
-    rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
-    whole = f"irscope layout {capture} --costs --json"
-    return ToolAnswer({"capture": capture}, "costs", rows, whole, start, notes=said)
+    answer = _listed(["layout", capture_subject(capture), "--costs"], "costs", start)
+    return replace(answer, head={"capture": capture}, rows=[_without(row, None, "", []) for row in answer.rows])
 
 
 def _ablate(
@@ -212,7 +201,7 @@ def _ablate(
     words = ["ablate", capture_subject(capture), "--virtual", *_options(pairs=pairs)]
     words += [f"--pass={name}" for name in passes] if passes else _options(stage=stage)
     answer = _answer_of("", words, "variants", start)
-    rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in answer.rows]
+    rows = [_without(row, None, "") for row in answer.rows]
     # Those that change the program first, in their order.
     return replace(answer, rows=sorted(rows, key=lambda row: bool(row.get("same_program"))))
 
@@ -261,11 +250,10 @@ def _time(
     """
     words = ["time", capture_subject(capture), *_options(part=part, grid=grid)]
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
-    document, said = command_json(words)
-    rows = rows_of(document)
-    for row in rows:
+    answer = _listed(words, "predictions", start)
+    for row in answer.rows:
         row["next"] = call_of("why", {"capture": row["id"]})
-    return ToolAnswer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
+    return answer
 
 
 def _tune(
@@ -295,9 +283,7 @@ def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> ToolAns
 
 def _verdict(before: str, after: str, start: int = 0) -> ToolAnswer:
     """Judge a rewrite: same result, at other sizes too? Faster? Two FILEs are run, on a GPU timed."""
-    document, said = command_json(["verify", *map(_value, (before, after)), "--better"])
-    rows = rows_of(document)
-    return ToolAnswer({}, "verdicts", rows, f"irscope verify {before} {after} --better --json", start, notes=said)
+    return _listed(["verify", *map(_value, (before, after)), "--better"], "verdicts", start)
 
 
 def _bench(file: str, kernel: str = "", versus: list[str] | None = None, start: int = 0) -> ToolAnswer:
@@ -343,6 +329,16 @@ def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> Tool
     if not rows and words[0] == "why":
         head["next"] = call_of("time", {"capture": head["id"]})
     return ToolAnswer(head, key, rows, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _listed(words: Sequence[str], key: str, start: int = 0) -> ToolAnswer:
+    """What a command prints of several things, each as a row."""
+    document, said = command_json(words)
+    return ToolAnswer({}, key, rows_of(document), f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _without(row: Mapping[str, Any], *nothing: Any) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value not in nothing}
 
 
 def _options(**values: str | int | Sequence[str] | None) -> list[str]:
@@ -443,7 +439,7 @@ def _captured(subject: str, asked: RecordingOptions, start: int) -> ToolAnswer:
         tell_failures(captures)
         rows = table(captures)
     # Row by row: what is not known of one is no loss to the others.
-    shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
+    shown = [_without(row, None, "") for row in rows]
     for row in shown:
         row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
     return ToolAnswer({}, "captures", shown, "irscope ls --last --json", start, notes=said)

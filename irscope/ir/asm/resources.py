@@ -252,21 +252,16 @@ def _of_sass(function: SassFunction | None) -> Resources:
     if function is None:
         return Resources()
     function = function.without_padding()
-    widths = [(item.opcode.split(".")[0], _local_bytes(item.opcode)) for item in function.instructions]
+    spilled = {"st.local": 0, "ld.local": 0}
+    for item in function.instructions:
+        access, _, bits = (item.family or "").rpartition(".")
+        if access in spilled:
+            spilled[access] += int(bits) // 8
     return Resources(
-        spill_store_bytes=sum(width for opcode, width in widths if opcode == "STL"),
-        spill_load_bytes=sum(width for opcode, width in widths if opcode == "LDL"),
+        spill_store_bytes=spilled["st.local"],
+        spill_load_bytes=spilled["ld.local"],
         instruction_count=len(function.instructions),
     )
-
-
-def _local_bytes(opcode: str) -> int:
-    """Bytes per thread: `STL` 4, `LDL.LU.64` 8, `STL.S16` 2."""
-    for part in opcode.split(".")[1:]:
-        bits = part.lstrip("US")
-        if bits in ("8", "16", "64", "128", "256"):
-            return int(bits) // 8
-    return 4
 
 
 def _of_amdgcn(function: AmdgcnFunction | None) -> Resources:

@@ -309,9 +309,7 @@ def _generated(files: InductorFiles, skipped: Callable[[str], None]) -> Iterator
             beside = path.with_name(name)
             if beside.is_file():
                 lines = {**read_graph_lines(_text(beside, files.root, skipped)), **lines}
-        for kernel in read_output_code(text):
-            nodes = tuple(replace(lines.get(node.name, node), operator=node.operator) for node in kernel.origin.nodes)
-            yield replace(kernel, origin=replace(kernel.origin, nodes=nodes))
+        yield from _with_lines(text, lines)
 
     for path in files.traces:
         yield from _traced_kernels(_text(path, files.root, skipped, _MAX_TRACE_BYTES))
@@ -321,14 +319,16 @@ def _traced_kernels(text: str) -> Iterator[_GeneratedKernel]:
     """The kernels of a trace of TORCH_TRACE."""
     for graph in graphs_of_trace(text):
         lines = {name: node for one in graph.graphs for name, node in read_graph_lines(one).items()}
-        for kernel in read_output_code(graph.code):
-            nodes = tuple(replace(lines.get(one.name, one), operator=one.operator) for one in kernel.origin.nodes)
-            yield replace(
-                kernel,
-                origin=replace(kernel.origin, nodes=nodes),
-                config=graph.configs.get(kernel.name, {}),
-                compile_us=graph.compile_us.get(kernel.name),
-            )
+        for kernel in _with_lines(graph.code, lines):
+            config = graph.configs.get(kernel.name, {})
+            yield replace(kernel, config=config, compile_us=graph.compile_us.get(kernel.name))
+
+
+def _with_lines(code: str, lines: Mapping[str, GraphNode]) -> Iterator[_GeneratedKernel]:
+    """The kernels of a graph's code, their nodes with lines of Python."""
+    for kernel in read_output_code(code):
+        nodes = tuple(replace(lines.get(one.name, one), operator=one.operator) for one in kernel.origin.nodes)
+        yield replace(kernel, origin=replace(kernel.origin, nodes=nodes))
 
 
 def _sources(files: InductorFiles, skipped: Callable[[str], None]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_named
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items, literal, statements, target_named
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.launch_record import DTYPES, Argument, LaunchRecord
 
@@ -64,13 +64,7 @@ def note_tensor(line: str, tensors: dict[str, CallTensor]) -> None:
 
 
 def _parsed(code: str) -> list[ast.stmt]:
-    """The statements of a text; none where it is no Python, or too much of it."""
-    if len(code) > _MOST_CHARACTERS:
-        return []
-    try:
-        return ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    return statements(code) if len(code) <= _MOST_CHARACTERS else []
 
 
 def launch_of_code(
@@ -129,14 +123,8 @@ def _entries(node: ast.expr | None) -> dict[str, ast.expr]:
 
 def _literal(node: ast.expr | None, kind: type) -> Any:
     """The value of a literal of a type; an empty one of that type for anything else."""
-    if node is not None:
-        try:
-            value = ast.literal_eval(node)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            return kind()
-        if isinstance(value, kind):
-            return value
-    return kind()
+    value = literal(node) if node is not None else None
+    return value if isinstance(value, kind) else kind()
 
 
 def _texts(node: ast.expr | None) -> dict[str, str]:
@@ -153,8 +141,7 @@ def _first_attributes(node: ast.expr | None) -> dict[Any, list[list[Any]]]:
 
 
 def _are_pairs(value: Any) -> bool:
-    rows = cast("list[Any]", value) if isinstance(value, list) else [None]
-    return all(isinstance(row, list) and len(cast("list[Any]", row)) == 2 for row in rows)
+    return isinstance(value, list) and all(len(items(row)) == 2 for row in items(value))
 
 
 def _target(node: ast.expr | None) -> Target:
@@ -178,10 +165,7 @@ def _record(signature: Mapping[str, str], call: KernelCall) -> LaunchRecord | No
     for name, text in zip(names, call.arguments, strict=True):
         kind = signature[name]
         if not kind.startswith("*"):
-            try:
-                value = ast.literal_eval(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                return None
+            value = literal(text)
             if not isinstance(value, (bool, int, float)):
                 return None
             rows.append(Argument(name, "scalar", type(value).__name__, value))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET
+from irscope.ir.logs.launch_text import NOT_PYTHON, UNKNOWN_TARGET, items, literal
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Capture, Environment, Kernel, Launch
 from irscope.model.telling import DIVISIBLE
@@ -110,7 +110,7 @@ def _details(rest: str) -> Mapping[str, str]:
 
 
 def _launch(name: str, details: Mapping[str, str]) -> Launch:
-    signature = {key: str(kind) for key, value in _pairs(details.get("signature", "")) if (kind := _value(value))}
+    signature = {key: str(kind) for key, value in _pairs(details.get("signature", "")) if (kind := literal(value))}
     if not signature:
         return _launch_of_key(name, details.get("key", ""))
     constants = dict(_pairs(details.get("constexprs", "")))
@@ -127,8 +127,7 @@ def _launch(name: str, details: Mapping[str, str]) -> Launch:
 
 def _launch_of_key(name: str, key: str) -> Launch:
     """Of `[('i32', None), ('*i32', 'D'), ('constexpr', 1)]{…}`: types and constants in order, without names."""
-    rows = _value(key.partition("]{")[0] + "]" if "]{" in key else key)
-    given = cast("list[Any]", rows) if isinstance(rows, list) else []
+    given = items(literal(key.partition("]{")[0] + "]" if "]{" in key else key))
     if not all(isinstance(row, tuple) and len(cast("tuple[Any, ...]", row)) == 2 for row in given):
         return Launch(Kernel(name))
     signature: dict[str, str] = {}
@@ -155,17 +154,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         return []
     try:
         call = ast.parse(f"f({text[1:-1]})", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         # A path such as `sizes[0]`, an object that has no form in Python.
         rows = (part.strip().partition("=") for part in split_commas(text[1:-1]))
         return [(name, value) for name, equals, value in rows if equals and not value.endswith("...")]
     if not isinstance(call, ast.Call):
         return []
     return [(one.arg, ast.unparse(one.value)) for one in call.keywords if one.arg is not None]
-
-
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -192,6 +194,47 @@ def target_of_metadata(metadata: Mapping[str, Any]) -> Target | None:
     return None
 
 
+# ── Values of JSON and Python that others wrote, read without raising ───────────────────────────────────────────────
+
+
 def number(value: Any) -> int | None:
     """An integer that is one; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """An object of JSON; an empty one for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A list of JSON; an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def parsed_json(text: str) -> Any:
+    """The value of a text of JSON; None for any other."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+"""What Python raises for a text that is none of its own, or nests too deeply."""
+
+
+def statements(code: str) -> list[ast.stmt]:
+    """The statements of a text; none where it is no Python."""
+    try:
+        return ast.parse(code).body
+    except NOT_PYTHON:
+        return []
+
+
+def literal(text: str | ast.expr) -> Any:
+    """The value of a literal of Python; None for anything else."""
+    try:
+        return ast.literal_eval(text)
+    except NOT_PYTHON:
+        return None

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from irscope.errors import ParseError
+from irscope.ir.logs.launch_text import items, mapping, parsed_json
 
 _MOST_NODES = 1_000_000
 _MOST_DEPTH = 500
@@ -72,20 +73,16 @@ def _parsed(text: str, name: str) -> list[Any]:
         raise ParseError(
             f"{name} is not complete JSON ({error}): was the program killed before proton.finalize()?"
         ) from error
-    return cast("list[Any]", found) if isinstance(found, list) else []
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return items(found)
 
 
 def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
-    waiting = [(_object(root), "", 0) for root in roots]
+    waiting = [(mapping(root), "", 0) for root in roots]
     seen = 0
     while waiting and seen < _MOST_NODES:
         node, parent, depth = waiting.pop()
         seen += 1
-        title, metrics = str(_object(node.get("frame")).get("name", "")), _object(node.get("metrics"))
+        title, metrics = str(mapping(node.get("frame")).get("name", "")), mapping(node.get("metrics"))
         found = _place(title)
         samples = _number(metrics.get("num_samples"))
         if found is not None and samples and parent:
@@ -95,10 +92,9 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
             kernel = kernels.setdefault(title, MeasuredKernel(title))
             kernel.launches += int(_number(metrics.get("count")) or 1)
             kernel.seconds += nanoseconds / 1e9
-        children = node.get("children")
-        if depth < _MOST_DEPTH and isinstance(children, list):
+        if depth < _MOST_DEPTH:
             own = parent if found is not None else title
-            waiting += [(_object(child), own, depth + 1) for child in cast("list[Any]", children)]
+            waiting += [(mapping(child), own, depth + 1) for child in items(node.get("children"))]
 
 
 def _place(title: str) -> tuple[str, int] | None:
@@ -114,13 +110,10 @@ def _read_traces(text: str, kernels: dict[str, MeasuredKernel]) -> int:
     for row in text.splitlines():
         if not row.strip():
             continue
-        try:
-            events: Any = _object(json.loads(row)).get("traceEvents")
-        except (ValueError, RecursionError):
-            damaged += 1
-            continue
-        for event in map(_object, cast("list[Any]", events) if isinstance(events, list) else []):
-            _take(event, kernels)
+        found = parsed_json(row)
+        damaged += found is None
+        for event in items(mapping(found).get("traceEvents")):
+            _take(mapping(event), kernels)
     return damaged
 
 

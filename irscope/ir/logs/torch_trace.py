@@ -11,7 +11,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from irscope.ir.logs.launch_text import items, mapping, parsed_json
 
 _FILES = ("dedicated_log_torch_trace_*.log", "raw.log")
 """What torch and tlparse name such a file."""
@@ -51,9 +53,8 @@ def graphs_of_trace(text: str) -> tuple[TracedGraph, ...]:
     for event, payload in _events(text):
         of_compile = {key: event[key] for key in _OF_COMPILE if event.get(key) is not None}
         key = json.dumps(of_compile, sort_keys=True, default=str)
-        artifact = event.get("artifact")
         name = next((known for known in (_CODE, *_GRAPHS) if known in event), "")
-        name = name or (str(cast("dict[str, Any]", artifact).get("name", "")) if isinstance(artifact, dict) else "")
+        name = name or str(mapping(event.get("artifact")).get("name", ""))
         if name in _GRAPHS:
             texts.setdefault(key, []).append(payload)
         elif name == _CODE:
@@ -78,12 +79,8 @@ def _events(text: str) -> Iterator[tuple[dict[str, Any], str]]:
             row = next(rows, None)
         if found is None or not line.startswith(wanted, found + 1) or len(line) > _MOST_CHARACTERS:
             continue
-        try:
-            event: Any = json.loads(line[found:])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict):
-            yield cast("dict[str, Any]", event), "\n".join(payload)
+        if event := mapping(parsed_json(line[found:])):
+            yield event, "\n".join(payload)
 
 
 def _start_of_event(line: str) -> int | None:
@@ -96,18 +93,12 @@ def _start_of_event(line: str) -> int | None:
 
 def _note_kernels(payload: str, graphs: Sequence[TracedGraph]) -> None:
     """Take what Inductor says of its kernels' configurations and compile times."""
-    try:
-        known: Any = json.loads(payload)
-    except (ValueError, RecursionError):
-        return
-    for name, said in cast("dict[str, Any]", known).items() if isinstance(known, dict) else ():
+    for name, said in mapping(parsed_json(payload)).items():
         graph = next((one for one in reversed(graphs) if f"{name} = async_compile.triton(" in one.code), None)
         if graph is None or not isinstance(said, dict):
             continue
-        values = cast("dict[str, Any]", said)
-        rows = values.get("best_config") or values.get("only_config")
-        given = cast("list[Any]", rows) if isinstance(rows, list) else []
-        pairs = [cast("list[Any]", row) for row in given if isinstance(row, list)]
+        values = mapping(said)
+        pairs = map(items, items(values.get("best_config") or values.get("only_config")))
         graph.configs[name] = {str(row[0]): row[1] for row in pairs if len(row) == 2}
         if type(took := values.get("compile_time_us")) is int:
             graph.compile_us[name] = took

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 import textwrap
@@ -13,9 +12,13 @@ from typing import Any, cast
 
 from irscope.ir.logs.launch_text import (
     UNKNOWN_TARGET,
+    items,
     launch_of_metadata,
+    mapping,
     number,
+    parsed_json,
     shown_metadata,
+    statements,
     target_of_metadata,
     target_of_module,
 )
@@ -89,11 +92,8 @@ def _block(text: str) -> str:
 
 def _parameters(function_text: str) -> tuple[str, ...]:
     """The names of a function's parameters; none where its text is no function of this Python."""
-    try:
-        tree = ast.parse(textwrap.dedent(function_text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    function = next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    found = statements(textwrap.dedent(function_text))
+    function = next((node for node in found if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if function is None:
         return ()
     given = function.args
@@ -151,10 +151,9 @@ def _argument(name: str, value: Mapping[str, Any]) -> Argument | None:
         return _tensor(name, value)
     if kind == "TensorDescriptor":
         shape, strides, block = (_sizes(value.get(key)) for key in ("shape", "strides", "block_shape"))
-        base = value.get("base")
-        dtype = _dtype(cast("Mapping[str, Any]", base)) if isinstance(base, dict) else ""
         if shape is None or strides is None or block is None:
             return None
+        dtype = _dtype(mapping(value.get("base")))
         return Argument(name, "descriptor", dtype, shape=shape, strides=strides, block_shape=block)
     scalar = value.get("value")
     if kind in ("int", "float", "bool") and isinstance(scalar, (bool, int, float, str)):
@@ -299,11 +298,8 @@ def _events(text: str) -> Iterator[Mapping[str, Any] | None]:
         if end - start > _MAX_EVENT_CHARACTERS:
             yield None
         elif line := text[start:end].strip():
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                event = None
-            yield cast("Mapping[str, Any]", event) if isinstance(event, dict) else None
+            event = parsed_json(line)
+            yield mapping(event) if isinstance(event, dict) else None
         start = end + 1
 
 
@@ -366,9 +362,8 @@ def _artifacts(
 
 
 def _durations(times: Mapping[str, Any]) -> dict[str, int]:
-    rows = times.get("lowering_stages")
     found: dict[str, int] = {}
-    for row in cast("list[Any]", rows) if isinstance(rows, list) else []:
+    for row in items(times.get("lowering_stages")):
         if isinstance(row, list) and len(cast("list[Any]", row)) == 2:
             stage, duration = cast("list[Any]", row)
             known = number(duration)
@@ -403,11 +398,6 @@ def _date(timestamp: Any) -> str:
     # 2026-11-22T17:50:50.%fZ: its own format leaves the fraction as it is.
     text = str(timestamp)[:19] if isinstance(timestamp, str) else ""
     return f"{text}+00:00" if len(text) == 19 and text[10] == "T" else ""
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """An object of JSON; an empty one for anything else."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 # ── A trace written: captures as the events that tritonparse's hooks would have made of them ────────────────────────

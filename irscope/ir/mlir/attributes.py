@@ -258,12 +258,6 @@ _DEEPEST = 24
 _STRUCTS = {16: "<e", 32: "<f", 64: "<d"}
 
 
-class _Symbol(str):
-    """The name of a function or global, without the sign."""
-
-    __slots__ = ()
-
-
 class Word(str):
     """A word that stands for itself: one of an enumeration, or an attribute that irscope does not read further."""
 
@@ -285,9 +279,9 @@ class Dense:
 
 
 AttributeValue = Union[  # noqa: UP007 (it names itself)
-    int, float, bool, str, _Symbol, Word, Dense, Type, Encoding, Padding, Dictionary, tuple["AttributeValue", ...]
+    int, float, bool, str, Word, Dense, Type, Encoding, Padding, Dictionary, tuple["AttributeValue", ...]
 ]
-"""What an attribute is: strings are `str`; words and symbols are strings of their own kinds."""
+"""What an attribute is: strings and the names of symbols are `str`, words strings of their own kind."""
 
 
 @lru_cache(maxsize=8192)
@@ -321,7 +315,7 @@ def _parse(text: str, depth: int) -> AttributeValue:
         return unescape_ir(text[1 : text.rfind('"')])
     if first == "@":
         match = _SYMBOL.match(text)
-        return _Symbol(match["name"].strip('"')) if match is not None else Word(text)
+        return match["name"].strip('"') if match is not None else Word(text)
     if first == "[":
         return _items(text, depth)
     if first == "{":

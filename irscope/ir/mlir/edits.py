@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.attributes import parse_attribute, parse_entries
+from irscope.ir.mlir.attributes import NUM_STAGES, parse_attribute, parse_entries
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
@@ -237,7 +237,6 @@ def with_strict_comparisons(text: str) -> str | None:
     return "\n".join(lines) if is_changed else None
 
 
-_STAGES = "tt.num_stages"
 _WIDENED = ("arith.extf", "tt.fp_to_fp")
 _TURNED = ("tt.trans",)
 
@@ -252,7 +251,7 @@ def with_stages(text: str, line: int, stages: int | str) -> str | None:
     if not loops or any(not lines[at].lstrip().startswith("} loc(") for at in ends):
         return None
     for at in ends:
-        lines[at] = lines[at].replace("}", f"}} {{{_STAGES} = {stages} : i32}}", 1)
+        lines[at] = lines[at].replace("}", f"}} {{{NUM_STAGES} = {stages} : i32}}", 1)
     return "\n".join(lines)
 
 

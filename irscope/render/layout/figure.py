@@ -224,8 +224,7 @@ def _pieces(memory: MemoryMap, width: int, end: int) -> Iterator[tuple[int, int,
 def _banks(memory: MemoryMap, start: int, length: int) -> str:
     first = start * memory.element_bits // 8 // BANK_BYTES % memory.banks
     last = (start + length) * memory.element_bits // 8 - 1
-    last = last // BANK_BYTES % memory.banks
-    return f"b{first}" if first == last else f"b{first}–{last}"
+    return _range("b", first, last // BANK_BYTES % memory.banks)
 
 
 _ColorBy = Literal["warp", "lane", "register", "bank", "vector"]

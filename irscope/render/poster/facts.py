@@ -64,14 +64,12 @@ def facts_of(
     time: Prediction | None = None,
 ) -> Facts:
     """The facts of a capture; `costs` are those of `costs_of`, `findings` and `time` those of `why`, if known."""
-    from irscope.analysis.findings.costs import every_finding
     from irscope.analysis.in_flight.find import in_flight
 
     known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
-        studied = Studied(capture, known, follows_operations=False)
-        every, time = every_finding(studied)
-        findings = [one for one in every if not (one.is_small or is_silenced(one, capture))]
+        every, time = known_findings(capture, known)
+        findings = [one for one in every if not one.is_small]
     tile, of_dot = _tile(capture)
     return Facts(
         capture,
@@ -97,6 +95,14 @@ def roofline_of_assumed(capture: Capture) -> Roofline | None:
     if peaks is None or capture.launch.record is None or capture.failure is not None:
         return None
     return undamaged(lambda: roofline_of(capture, peaks), None)
+
+
+def known_findings(capture: Capture, costs: Sequence[Cost]) -> tuple[Sequence[Finding], Prediction | None]:
+    """The findings of a capture that are not silenced, the worst first, and the prediction of its launch, if any."""
+    from irscope.analysis.findings.costs import every_finding
+
+    found, time = every_finding(Studied(capture, costs, follows_operations=False))
+    return [one for one in found if not is_silenced(one, capture)], time
 
 
 def known_costs(capture: Capture) -> Sequence[Cost]:

@@ -485,11 +485,7 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     if flight.partitions:
         return "Partitions, iteration by iteration", _of_partitions(flight)
     place = short_name(flight.place)
-    iterations = (
-        f"{_times(flight.iterations)} in {_program(flight)}"
-        if flight.iterations is not None
-        else "trip count not known"
-    )
+    iterations = _iterations(flight, "trip count not known")
     if flight.iterations is None and flight.launch_iterations is not None:
         iterations = f"drawn for many iterations; the launch has {flight.launch_iterations}"
     nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
@@ -499,13 +495,13 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     )
 
 
+def _iterations(flight: InFlight, unknown: str) -> str:
+    return f"{_times(flight.iterations)} in {_program(flight)}" if flight.iterations is not None else unknown
+
+
 def _of_partitions(flight: InFlight) -> str:
     place = short_name(flight.place)
-    iterations = (
-        f"{_times(flight.iterations)} in {_program(flight)}"
-        if flight.iterations is not None
-        else "its first iterations"
-    )
+    iterations = _iterations(flight, "its first iterations")
     return " · ".join(filter(None, (place, iterations, "each as far as barriers let it", flight.note)))
 
 

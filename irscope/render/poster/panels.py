@@ -21,7 +21,7 @@ from irscope.render.layout.timeline import headline, owner_text, place_text, siz
 from irscope.render.movie.tiles import draw_tile, tile_svg
 from irscope.render.poster.facts import Facts
 from irscope.render.roofline import floor_line
-from irscope.render.text.findings import grouped, told_of
+from irscope.render.text.findings import BAD_BELOW, grouped, told_of
 from irscope.render.text.tables import duration_text, percent
 
 _ACCESS = 32.0
@@ -251,8 +251,6 @@ _MOST_BLOCKS = 32
 """Blocks that are drawn: no multiprocessor holds more."""
 _LINE = 14.0
 """Pixels of a line of a finding."""
-_BAD_BELOW = 2
-"""Findings of kinds of a lower rank are bad, the others warnings."""
 
 
 def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
@@ -319,7 +317,7 @@ def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[F
         if room < min(lines, 2):
             rest = f"and {len(groups) - number} more"
             break
-        look = "bad" if finding.kind.rank < _BAD_BELOW else "warn"
+        look = "bad" if finding.kind.rank < BAD_BELOW else "warn"
         canvas.rect(Rect(area.left, y + 1, 4, 14 + _LINE * min(lines, room)), look, radius=2)
         used = canvas.text(
             area.left + 12, y + 12, f"{finding.code} {finding.kind.name}", look=look, room=area.width - 100

@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.counters.operations import counted_launch
-from irscope.analysis.findings.model import Finding, is_silenced
+from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import quick_findings
-from irscope.analysis.findings.studied import Studied
 from irscope.analysis.lives.operations import OperationLife
 from irscope.analysis.movie.make import FollowedOperations, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
@@ -35,9 +34,9 @@ from irscope.model.layout import LayoutRefusal, layout_to_json
 from irscope.model.plain import picked
 from irscope.render.layout.figure import between_facts, memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
-from irscope.render.poster.facts import known_allocations
+from irscope.render.poster.facts import known_allocations, known_findings
 from irscope.render.report.pictures import for_page
-from irscope.render.text.findings import told_of
+from irscope.render.text.findings import BAD_BELOW, told_of
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import percent
 
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 _MOST = 8
 _MOST_WORST = 3
-_BAD_BELOW = 2
-"""Findings of kinds of a lower rank are bad, the others warnings."""
 _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
@@ -85,16 +82,12 @@ def findings_in(
     """
     if not evaluates:
         return quick_findings(capture), None
-    from irscope.analysis.findings.costs import every_finding
-
-    studied = Studied(capture, costs, follows_operations=False)
-    found, time = every_finding(studied)
-    return [one for one in found if not is_silenced(one, capture)], time
+    return known_findings(capture, costs)
 
 
 def _row(finding: Finding) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "level": "bad" if finding.kind.rank < _BAD_BELOW else "warn",
+        "level": "bad" if finding.kind.rank < BAD_BELOW else "warn",
         "code": f"{finding.code} {finding.kind.name}",
         "text": told_of(finding),
     }
@@ -347,11 +340,11 @@ class Between:
     """The row-major elements that the first lanes of warp 0 access together, of an access of shared memory."""
 
 
-_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
+NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 
 
 def packed_layouts(
-    capture: Capture, costs: Iterable[Cost], between: Mapping[tuple[int, int], Between] = _NO_PAIRS
+    capture: Capture, costs: Iterable[Cost], between: Mapping[tuple[int, int], Between] = NO_PAIRS
 ) -> dict[str, Any]:
     """`rows`, one per layout, `conversions`, the costs of each one, and `between`, what is known of some pairs.
 

@@ -31,9 +31,11 @@ from irscope.render.dot.graph import has_dot
 from irscope.render.poster.facts import known_costs
 from irscope.render.report.facts import (
     NO_LIVES,
+    NO_PAIRS,
     Between,
     facts_of,
     findings_in,
+    heat_of,
     packed_layouts,
     packed_lives,
     packed_memory,
@@ -59,7 +61,6 @@ from irscope.render.report.texts import (
 from irscope.render.timing import prediction_svg, times_svg
 
 _PAYLOAD_VERSION = 1
-_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
 """In a report of more captures, `irscope why` evaluates addresses, the page places graphs, and neither a poster nor a
 movie is made."""
@@ -88,7 +89,7 @@ class Payload:
     def __init__(
         self,
         captures: Sequence[Capture],
-        between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+        between: Mapping[tuple[int, int], Between] = NO_PAIRS,
         results: Results | None = None,
     ) -> None:
         """Pack captures.
@@ -117,7 +118,7 @@ class Payload:
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
-            rows.append(self._capture(capture, between if number == 0 else _NO_PAIRS))
+            rows.append(self._capture(capture, between if number == 0 else NO_PAIRS))
             told.append((capture.name, _telling_parts(capture)))
         for row, text in zip(rows, telling_texts(told), strict=True):
             row["differsIn"] = text
@@ -160,11 +161,8 @@ class Payload:
         row["locations"] = self._value(stage_locations(capture), "locations")
         row["layouts"] = self._value(packed_layouts(capture, costs, between), "layouts")
         row["memory"] = self._value(packed_memory(capture, costs), "memory")
-        if self._studies and capture.profile is not None:
-            from irscope.render.report.facts import heat_of
-
-            if (heat := heat_of(capture)) is not None:
-                row["heat"] = self._value(heat, "heat")
+        if self._studies and capture.profile is not None and (heat := heat_of(capture)) is not None:
+            row["heat"] = self._value(heat, "heat")
         if self._studies and (machine_code := packed_annotations(capture)) is not None:
             row["annotations"] = self._value(machine_code, "annotations")
         followed = follow(capture) if self._studies else None
@@ -260,7 +258,7 @@ class Payload:
             return
         other, reference, plain = self._references[capture.name]
         differences: dict[str, list[int]] = {}
-        for stage in plain.keys() & shown.keys():
+        for stage in [stage for stage in plain if stage in shown]:
             one, two = reference.text(stage), capture.text(stage)
             if one != two:
                 diff = diff_texts(one, two, stage_named(stage).kind)
@@ -327,7 +325,7 @@ def render_report(
     *,
     title: str = "",
     view: Mapping[str, object] = _FIRST,
-    between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+    between: Mapping[tuple[int, int], Between] = NO_PAIRS,
     results: Results | None = None,
 ) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.

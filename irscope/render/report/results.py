@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
+from irscope.device.measurement import Ratio
 from irscope.machine import has_machine
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
@@ -130,8 +131,11 @@ def _judged(variant: AblationRow) -> _Tone:
 
     Fewer instructions are not a gain by themselves, only a shorter time is.
     """
-    ratio = variant.ratio
-    if not variant.off or ratio is None or not ratio.different or variant.is_wrong:
+    return "" if not variant.off or variant.is_wrong else _tone_of(variant.ratio)
+
+
+def _tone_of(ratio: Ratio | None) -> _Tone:
+    if ratio is None or not ratio.different:
         return ""
     return "worse" if ratio.value > 1 else "better"
 
@@ -148,14 +152,8 @@ def bench_results(bench: Bench) -> Results:
 def _cells_of_bench(bench: Bench, row: BenchRow) -> list[Cell]:
     name, median, *others = row_cells(bench, row)
     time = row.timing.median_us if row.timing else None
-    cells = [Cell(str(name), key=str(name)), Cell(str(median), tone=_judged_of_bench(row), key=time)]
+    cells = [Cell(str(name), key=str(name)), Cell(str(median), tone=_tone_of(row.ratio), key=time)]
     return [*cells, *(Cell(str(one), key=str(one)) for one in others)]
-
-
-def _judged_of_bench(row: BenchRow) -> _Tone:
-    if row.ratio is None or not row.ratio.different:
-        return ""
-    return "worse" if row.ratio.value > 1 else "better"
 
 
 _MOST_VALUES = 400

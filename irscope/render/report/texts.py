@@ -32,7 +32,7 @@ from irscope.ir.columns import read_body
 from irscope.ir.locations.strip import lines_without_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, StageKind
-from irscope.render.text.source import AnnotationColumns
+from irscope.render.text.source import AnnotationColumns, own_operations
 
 _PREFIX = r"%[A-Za-z_]\w*_|%[a-z]{0,2}|!|#loc"
 # "  %12", "%rd7", "%x_12", "!34", "#loc5"
@@ -291,11 +291,7 @@ def packed_annotations(capture: Capture) -> dict[str, Any] | None:
 def _packed(capture: Capture, found: AnnotatedCode) -> MachineCode:
     columns = AnnotationColumns(found, ("registers", "marks"))
     known = source_map(capture, [found.stage])
-    the_map = known.stage(found.stage)
-    own: dict[tuple[str, int], list[int]] = {}
-    for line in the_map.operations.lines:
-        for place in dict.fromkeys(known.places[at][0] for at in the_map.places_at(line)):
-            own.setdefault(place, []).append(line)
+    own = own_operations(known, known.stage(found.stage))
     python: dict[str, list[tuple[int, str, str]]] = {}
     for (file, line), lines in sorted(own.items()):
         cells = columns.of_lines(lines)

@@ -77,14 +77,6 @@ def _key(path: str) -> str:
     return f"({quoted(name)}, {', '.join(str(int(index)) for index in _ELEMENT.findall(path))})"
 
 
-def _constants(launch: Launch, functions: Mapping[str, str]) -> dict[str, str]:
-    """Key → expression of a constant; `functions`: the name in the file of each function that is one.
-
-    Raises NotExpressible.
-    """
-    return {_key(path): _constant(path, text, functions) for path, text in launch.constants}
-
-
 def _functions_among_constants(launch: Launch) -> tuple[str, ...]:
     return tuple(text for _, text in launch.constants if _is_function(text))
 
@@ -366,7 +358,7 @@ def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[st
     launch = capture.launch
     tables = [
         ("SIGNATURE", _signature(launch)),
-        ("CONSTANTS", _constants(launch, needed.functions)),
+        ("CONSTANTS", {_key(path): _constant(path, text, needed.functions) for path, text in launch.constants}),
         ("ATTRIBUTES", _attributes(launch)),
         ("OPTIONS", _options(capture)),
     ]

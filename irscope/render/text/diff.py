@@ -345,7 +345,8 @@ def _header(comparison: Comparison) -> str:
         lines.append("  every stage is the same")
     sass = next((stage.state for stage in comparison.stages if stage.stage == "sass"), "")
     if sass == "same" and comparison.schedule is not None and not comparison.schedule.is_empty:
-        lines.append(f"  sass: {_schedule_note(comparison.schedule)}")
+        count = len(comparison.schedule.changes)
+        lines.append(f"  sass: the same instructions; the schedule differs in {count}: --schedule shows it")
     return "\n".join(lines) + "\n"
 
 
@@ -443,11 +444,6 @@ def _stage_diff(
         return f"{title}: no difference but names and numbers\n" if text_diff is not None else f"{title}: none\n"
     body = render_diff(text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
     return f"{title}: {text_diff.summary}\n{body}"
-
-
-def _schedule_note(schedule: ScheduleDiff) -> str:
-    """One line for where nothing but the schedule differs."""
-    return f"the same instructions; the schedule differs in {len(schedule.changes)}: --schedule shows it"
 
 
 def _schedule(schedule: ScheduleDiff | None, *, width: int | None, color: bool) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
+BAD_BELOW = 2
+"""Findings of kinds of a lower rank are bad, the others warnings."""
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 

@@ -20,7 +20,6 @@ from irscope.plan import PassRule
 from irscope.render.text.tables import milliseconds, table
 
 _MOST_NAMES = 4
-_NOT_KNOWN = "–"
 
 
 def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | None, color: bool) -> str:
@@ -161,7 +160,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _python(chain: Chain, file: str) -> str:
-    return line_text(place_of(chain, file)).rpartition("/")[2] or _NOT_KNOWN
+    return line_text(place_of(chain, file)).rpartition("/")[2] or "–"
 
 
 # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -290,9 +289,8 @@ def _pass_label(labels: dict[tuple[str, int | None], str], item: PassLog) -> str
     return labels.get((item.stage, item.index), item.stage)
 
 
-def _place(chain: tuple[Any, ...], capture: Capture) -> str:
-    place = place_of(chain, capture.launch.kernel.file)
-    return f"{place[0][0].rpartition('/')[2]}:{place[0][1]}" if place else ""
+def _place(chain: Chain, capture: Capture) -> str:
+    return line_text(place_of(chain, capture.launch.kernel.file)).rpartition("/")[2]
 
 
 _SLOW_FACTOR = 10

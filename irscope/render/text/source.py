@@ -269,7 +269,7 @@ def _table_rows(
     with_live = columns is None and any(stage.operations.live for stage in found.stages)
     chosen = columns.columns if columns is not None else ()
     others: list[Column] = [column for column in chosen if column != "marks"]
-    own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
+    own = own_operations(found, found.stage(columns.found.stage)) if columns is not None else {}
     rows: list[_TableRow] = []
     for block in blocks:
         for row in block.rows:
@@ -381,7 +381,7 @@ def render_interleaved(
     the_map = found.stage(stage)
     kind = stage_named(stage).kind
     shown = text_lines(capture.text(stage))
-    own = _own_operations(found, the_map, matching)
+    own = own_operations(found, the_map, matching)
     lines = [columns.sentence(), f"{'':13}  {columns.head}".rstrip(), ""] if columns is not None else list[str]()
     previous = ""
     for block in source_blocks(capture, found, only):
@@ -408,7 +408,7 @@ def render_interleaved(
     return "".join(f"{line}\n" for line in lines)
 
 
-def _own_operations(found: SourceMap, stage: StageMap, matching: Collection[int] | None) -> dict[Line, list[int]]:
+def own_operations(found: SourceMap, stage: StageMap, matching: Collection[int] | None = None) -> dict[Line, list[int]]:
     """(file, line) -> the text lines of the operations that it wrote itself."""
     own: dict[Line, list[int]] = {}
     wanted = None if matching is None else set(matching)

@@ -267,6 +267,11 @@ def scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) ->
     return f"{value / factor:.{digits}g} {name}".rstrip()
 
 
+def number_text(value: float | None) -> str:
+    """`0.333333`, `1e+06`: six digits; a dash for None."""
+    return "–" if value is None else f"{value:.6g}"
+
+
 def difference(value: float | None) -> str:
     """`+12.5`, `-3`: how far one figure is from another, to a tenth."""
     return "" if value is None else f"{round(value, 1):+g}"

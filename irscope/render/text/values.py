@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from irscope.machine.observed import Nonfinite, Observation, ObservedValue
-from irscope.render.text.tables import table
+from irscope.render.text.tables import number_text, table
 
 COLUMNS = ("line", "value", "operation", "type", "times", "minimum", "maximum", "NaN", "infinite")
 _FEW_VALUES = 4
@@ -26,17 +26,14 @@ def value_cells(value: ObservedValue) -> list[object]:
     """A row under `COLUMNS`."""
     return [
         value.place.rpartition("/")[2] or f"IR:{value.line}", value.name, value.operation, value.type,
-        value.executions, _number(value.minimum), _number(value.maximum), value.nans or "", value.infinities or "",
+        value.executions, number_text(value.minimum), number_text(value.maximum), value.nans or "",
+        value.infinities or "",
     ]  # fmt: skip
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.6g}"
 
 
 def elements_text(value: ObservedValue, most: int = 64) -> str:
     """The first elements of a value's last execution."""
-    shown = " ".join(_number(one) for one in value.elements[:most])
+    shown = " ".join(number_text(one) for one in value.elements[:most])
     return shown if prod(value.shape) <= min(len(value.elements), most) else f"{shown} …"
 
 
@@ -44,7 +41,7 @@ def nonfinite_text(found: Nonfinite) -> str:
     """Where the first NaN or infinity arose, in one sentence."""
     what = "NaN" if found.kind == "nan" else "infinity"
     where = found.place.rpartition("/")[2] or f"line {found.line} of the IR"
-    of = f" of {', '.join(_number(one) for one in found.operands)}" if found.operands else ""
+    of = f" of {', '.join(number_text(one) for one in found.operands)}" if found.operands else ""
     element = f", element {list(found.element)}" if found.element else ""
     program = ",".join(map(str, found.program))
     if found.is_loaded:

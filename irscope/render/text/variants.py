@@ -13,7 +13,7 @@ from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
 from irscope.model.plain import picked
-from irscope.render.text.tables import table
+from irscope.render.text.tables import number_text, table
 
 _BAR = 40
 
@@ -42,9 +42,9 @@ def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence
                 one.row.kernel,
                 one.row.target,
                 one.row.constants,
-                _number(getattr(one.row, summary.by)),
+                number_text(getattr(one.row, summary.by)),
                 one.row.vs or "the capture's own options",
-                _number(one.own),
+                number_text(one.own),
                 one.tied,
                 one.compiles,
             )
@@ -66,14 +66,10 @@ def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence
     yield (
         (summary.by, "compiles", ""),
         [
-            (f"{_number(low)} to {_number(high)}", count, "█" * round(_BAR * count / most))
+            (f"{number_text(low)} to {number_text(high)}", count, "█" * round(_BAR * count / most))
             for low, high, count in summary.bins
         ],
     )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.6g}"
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:
@@ -182,12 +178,9 @@ def _use_text(merge: Merge) -> str:
     }[cause.use]
 
 
-def _count(variants: int) -> str:
-    return "1 variant remains" if variants == 1 else f"{variants} variants remain"
-
-
 def _what_to_do(merge: Merge) -> str:
-    cause, after = merge.cause, _count(merge.remaining)
+    cause = merge.cause
+    after = "1 variant remains" if merge.remaining == 1 else f"{merge.remaining} variants remain"
     quoted = json.dumps(merge.names)
     if cause.is_tuned:
         return "its configurations are compiled to be timed: leave some out, or warm them up (--warmup)"
