@@ -42,7 +42,6 @@ from irscope.record.triton.autotuner import configuration_under_way, note_deferr
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import triton_version
-from irscope.record.virtual.arguments import known_values
 
 _CurrentObserver = Callable[[], WatchedCompile | None]
 
@@ -189,7 +188,7 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
     triton_api.require_triton()
     backends = triton_api.backend_classes()
     real = triton_api.compile_function()
-    pending = PendingLaunches(partial(known_values, most_bytes=watch.request.data_limit_bytes))
+    pending = PendingLaunches(watch.values)
 
     def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:
         described = pending.take(src, options)

@@ -131,6 +131,8 @@ class Watch:
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
     """What was assumed up to the compile of a launch: on the virtual GPU, for placeholder values."""
+    values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
+    """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
     passed_over: set[str] = field(default_factory=set)

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
@@ -35,7 +36,7 @@ from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, descr
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced, replaced_item
 from irscope.record.triton.versions import require_names, untried_note
-from irscope.record.virtual.arguments import assumptions_under_way
+from irscope.record.virtual.arguments import assumptions_under_way, known_values
 from irscope.target import Target as target_Target
 
 
@@ -91,7 +92,13 @@ def _captured_launches(
         annotated(begun)
         if untried := untried_note():
             annotated(Note(untried))
-        watch = Watch(SourceFiles(annotated, request), request, assumptions=assumptions_under_way, origin=origin)
+        watch = Watch(
+            SourceFiles(annotated, request),
+            request,
+            assumptions=assumptions_under_way,
+            values=partial(known_values, most_bytes=request.data_limit_bytes),
+            origin=origin,
+        )
         stack.enter_context(triton_api.private_cache(folder))
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import check_architecture
 from irscope.record.triton.reasons import print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
-from irscope.record.virtual.arguments import assumptions_under_way
+from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
 if TYPE_CHECKING:
     from irscope.machine.launch import RunLimits
@@ -86,7 +87,12 @@ def _recording(
 
     if untried := untried_note():
         sink(events.Note(untried))
-    watch = Watch(SourceFiles(sink, request), request, assumptions=assumptions_under_way)
+    watch = Watch(
+        SourceFiles(sink, request),
+        request,
+        assumptions=assumptions_under_way,
+        values=partial(known_values, most_bytes=request.data_limit_bytes),
+    )
     if request.times:
         watch.imports = (importing,)
     watch.is_virtual = request.mode == "script" and not real
