@@ -191,6 +191,8 @@ def test_memory_of_unknown_size_is_not_decided() -> None:
     unsized = [replace(one, storage_bytes=None) for one in capture.launch.record.arguments]
     bare = capture.with_(launch=replace(capture.launch, record=LaunchRecord(tuple(unsized))))
     assert verify_launch(bare).answer == "not decided"
+    empty = verify_launch(capture.with_(launch=replace(capture.launch, grid=(4, 0, 1))))
+    assert (empty.answer, empty.notes) == ("safe", ("the launch runs no program: its grid is 4×0×1",))
     assert "x_ptr, y_ptr" in verify_launch(bare).undecided[0]
 
 
