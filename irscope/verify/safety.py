@@ -96,6 +96,8 @@ def verify_launch(
         return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
     if capture.launch.record is None or grid is None:
         return SafetyVerdict(undecided=("it was compiled without a launch, so its arguments are unknown",))
+    if not prod(grid):
+        return SafetyVerdict(notes=(f"the launch runs no program: its grid is {'×'.join(map(str, grid))}",))
     unsized = [
         one.path for one in capture.launch.record.arguments if one.kind != "scalar" and one.storage_bytes is None
     ]

@@ -56,6 +56,18 @@ def test_a_launch_without_a_grid_is_asked_for_one(irscope: Run, tmp_path: Path) 
     code, _, err = irscope("time", tmp_path / "x.irscope")
     assert code == 2
     assert "--grid" in err
+    save(replace(capture, launch=replace(capture.launch, grid=(0, 1, 1))), tmp_path / "empty.irscope")
+    code, _, err = irscope("time", tmp_path / "empty.irscope")
+    assert (code, err.count("runs no CTA: the launch's grid is 0×1×1")) == (2, 1)
+
+
+def test_a_capture_that_cannot_be_predicted_is_named_and_left_out(irscope: Run, tmp_path: Path) -> None:
+    capture = load(MATMUL)
+    save(capture, tmp_path / "a.irscope")
+    save(replace(capture, launch=replace(capture.launch, grid=None)), tmp_path / "b.irscope")
+    for options, words in (((), "Predicted time"), (("--roofline",), "Peaks:")):
+        code, out, err = irscope("time", tmp_path, *options)
+        assert (code, out.count(words), err.count(f"({capture.id[:8]}): ")) == (0, 1, 1), (out, err)
 
 
 @pytest.mark.parametrize("options", [(), ("--perf-model",)])
