@@ -86,6 +86,14 @@ def test_sizes_need_a_grid(irscope: Run) -> None:
     assert json.loads(out)["sizes"] == [{"m": 512}, {"m": 1024}]
 
 
+def test_a_configuration_that_was_not_launched_needs_a_grid(irscope: Run, tmp_path: Path) -> None:
+    capture = load(MATMUL)
+    save(replace(capture, launch=replace(capture.launch, grid=None)), tmp_path / "x.irscope")
+    code, _, err = irscope("tune", tmp_path / "x.irscope")
+    assert (code, "other tl.constexpr values, and not launched: --grid 'cdiv" in err) == (2, True)
+    assert irscope("tune", tmp_path / "x.irscope", "--grid", "16")[0] == 0
+
+
 @pytest.mark.parametrize("grid", ["__import__('os')", "m ** 9", "unknown", "m.x", "1 // 0"])
 def test_a_grid_is_arithmetic_and_nothing_else(irscope: Run, grid: str) -> None:
     assert irscope("tune", MATMUL, "--size", "m=512", "--grid", grid)[0] == 2

@@ -8,6 +8,7 @@ from irscope.machine.observed import Nonfinite, Observation, ObservedValue
 from irscope.render.text.tables import table
 
 COLUMNS = ("line", "value", "operation", "type", "times", "minimum", "maximum", "NaN", "infinite")
+_MOST_EXACT = 2**53
 _FEW_VALUES = 4
 """Up to so many values, their elements are shown too."""
 
@@ -31,7 +32,9 @@ def value_cells(value: ObservedValue) -> list[object]:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.6g}"
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) <= _MOST_EXACT else f"{value:.6g}"
 
 
 def elements_text(value: ObservedValue, most: int = 64) -> str:
