@@ -23,7 +23,7 @@ from irscope.verify.bounds import Arguments
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, granule_bytes
 
-UNREAD_LIMITS = RunLimits(memory_bytes=1 << 40)
+_UNREAD_LIMITS = RunLimits(memory_bytes=1 << 40)
 """Where no element is looked at: the system has no page of memory that nothing touches."""
 
 
@@ -47,7 +47,7 @@ def inputs_without_elements(capture: Capture, values: Mapping[str, Array]) -> In
     for argument in record.arguments if record is not None else ():
         if argument.kind != "scalar" and argument.path not in given and prod(argument.shape) > 4096:
             given[argument.path] = UNREAD
-    return captured_inputs(capture, given, limits=UNREAD_LIMITS)
+    return captured_inputs(capture, given, limits=_UNREAD_LIMITS)
 
 
 class Listeners(Listener):
@@ -112,7 +112,7 @@ class ExecutedText:
     @property
     def limits(self) -> RunLimits:
         """Of a run."""
-        return NO_LIMITS if self.needs_values else UNREAD_LIMITS
+        return NO_LIMITS if self.needs_values else _UNREAD_LIMITS
 
     def place(self, operation: Operation) -> str:
         """`FILE:LINE` of the user's Python."""
