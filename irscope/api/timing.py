@@ -21,6 +21,7 @@ from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import with_layouts, with_sass
 from irscope.store.baseline import load_ceilings, load_clocks, save_clock
 from irscope.target import Target
+from irscope.timing.execution import timed_grid
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 from irscope.timing.walk import NotFollowed
 
@@ -188,14 +189,13 @@ def _ceilings_of(capture: Capture) -> Ceilings | None:
 
 def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
     clock = _calibrated_clock(stated.target, part)
-    if stated.launch.grid is None:
-        raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
+    grid = timed_grid(stated)
     roofline = counted_roofline(stated, None)
     units = {str(one.unit): one.time_s[0] for one in roofline.units if one.time_s is not None}
     held = occupancy_of(stated)
     notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
-        stated, clock, stated.launch.grid, held.ctas_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
+        stated, clock, grid, held.ctas_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,
     )  # fmt: skip
 

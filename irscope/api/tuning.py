@@ -128,7 +128,7 @@ def ranked(
         part: whose time; None for the first part of the target.
         progress: called with how many configurations are predicted, of how many.
 
-    Raises UsageError where sizes are stated without a grid, or one of another name.
+    Raises UsageError where sizes are stated, or a capture was not launched, without a grid, and for another name.
     """
     candidates = candidates_of(captures)
     if any(points) and not grid:
@@ -140,6 +140,12 @@ def ranked(
     failed = [one for one in candidates if one.failure]
     sizes: tuple[Size, ...] = ((),)
     waiting = [one for one in candidates if not one.failure and one.capture is not None]
+    bare = [one.capture.name for one in waiting if one.capture is not None and one.capture.launch.grid is None]
+    if bare and not grid:
+        raise UsageError(
+            f"{bare[0]} was compiled with other tl.constexpr values, and not launched: --grid 'cdiv(N, BLOCK)' states "
+            "the number of CTAs by sizes and constants."
+        )
     for number, one in enumerate(waiting, 1):
         if one.capture is None:
             continue

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Part, Subject
 from irscope.cli.output import TRACE, Destination, draw_or_trace, draws_or_traces, write_output
 from irscope.cli.streams import say
-from irscope.errors import ParseError, UsageError
+from irscope.errors import IrscopeError, ParseError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from irscope.ir.logs.proton import MeasuredKernel
 
 _MOST_BYTES = 1 << 30
+_Row = TypeVar("_Row")
 
 
 def time(
@@ -71,11 +72,11 @@ def time(
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     measured = _measured(proton) if proton is not None else None
     captures = captures_of(subject, replace(record_options, disassemble=True))
-    compiled = [one for one in captures if one.failure is None]
-    predicted = {
-        one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not draws_or_traces(to.path))
-        for one in compiled
-    }
+    compiled, predictions = _each(
+        captures,
+        lambda one: predict(one, part=part, sizes=sizes, grid=programs, what_if=not draws_or_traces(to.path)),
+    )
+    predicted = {one.id: row for one, row in zip(compiled, predictions, strict=True)}
     if to.path is not None and measured is not None and to.path.name.endswith(TRACE):
         from irscope.render.timing import joined_trace
 
@@ -123,9 +124,28 @@ def _roofline(captures: StoredCaptures, part: str | None, to: Destination) -> in
     from irscope.api.timing import counted_roofline
     from irscope.render.roofline import roofline_json, roofline_text
 
+    compiled, counted = _each(captures, lambda one: counted_roofline(one, part))
+    rooflines = {one.id: row for one, row in zip(compiled, counted, strict=True)}
     to.emit_each(
-        [one for one in captures if one.failure is None],
-        lambda one: roofline_json(counted_roofline(one, part)),
-        lambda one, width, color: roofline_text(counted_roofline(one, part), width=width, color=color),
+        compiled,
+        lambda one: roofline_json(rooflines[one.id]),
+        lambda one, width, color: roofline_text(rooflines[one.id], width=width, color=color),
     )
     return tell_incomplete(captures)
+
+
+def _each(captures: StoredCaptures, make: Callable[[Capture], _Row]) -> tuple[list[Capture], list[_Row]]:
+    """What is made of each compiled capture; one of several that fails is named, and left out."""
+    compiled = [one for one in captures if one.failure is None]
+    made: list[Capture] = []
+    rows: list[_Row] = []
+    for number, one in enumerate(compiled, 1):
+        try:
+            rows.append(make(one))
+        except IrscopeError as error:
+            if number == len(compiled) and not rows:
+                raise
+            say(f"{one.name} ({one.id[:8]}): {error}")
+        else:
+            made.append(one)
+    return made, rows

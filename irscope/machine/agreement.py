@@ -67,9 +67,10 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
     if not is_float(values.dtype) or values.dtype.itemsize == 1:
         return values
     bits = unsigned(np.ascontiguousarray(values))
-    step = random.integers(0, 2, values.shape).astype(bits.dtype) * bits.dtype.type(2) - bits.dtype.type(1)
-    moved = (bits + step).view(values.dtype)
-    with np.errstate(invalid="ignore"):
+    up = random.integers(0, 2, values.shape).astype(bits.dtype)
+    # Of a tensor without dimensions the bits are a NumPy scalar, which warns where it wraps.
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = (bits + up * bits.dtype.type(2) - bits.dtype.type(1)).view(values.dtype)
         stays = ~np.isfinite(values) | (values == 0) | ~np.isfinite(moved)
     return np.where(stays, values, moved)
 

@@ -36,6 +36,10 @@ _SHORT = {
 """Names of types as Triton writes them, which tensors that are not torch's may have."""
 
 
+UNREAD = object()
+"""In place of the elements of a tensor that the run does not look at: its memory is read-only, and takes none."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
     """The arguments of a run, in memory of its own."""
@@ -105,9 +109,9 @@ def captured_inputs(
             rows.append(_scalar(one, given))
             continue
         shared = storages.get(one.shares)
-        pointer, tensor = _storage(one, shared)
-        storages[one.path] = pointer.storage
         elements = given.get(one.path)
+        pointer, tensor = _storage(one, shared, is_read=elements is not UNREAD)
+        storages[one.path] = pointer.storage
         if elements is None:
             elements = _recorded(one, one.data)
         # Of a storage whose elements were recorded with another argument, what stands there is this one's too.
@@ -115,7 +119,7 @@ def captured_inputs(
         if elements is None and not is_known:
             elements = _drawn(one, tensor.shape, random)
             made_up.append(one.path)
-        if not is_known:
+        if not is_known and elements is not UNREAD and tensor.flags.writeable:
             elements = np.asarray(elements)
             if elements.shape != tensor.shape:
                 raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
@@ -141,7 +145,7 @@ def _dtype(one: Argument) -> np.dtype[Any]:
     return narrow_float(name)
 
 
-def _storage(one: Argument, shared: NDArray[np.uint8] | None) -> tuple[Pointer, Array]:
+def _storage(one: Argument, shared: NDArray[np.uint8] | None, *, is_read: bool) -> tuple[Pointer, Array]:
     """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set; or `shared`.
 
     A descriptor may state more than its storage holds: the tensor is then all elements of that.
@@ -154,12 +158,16 @@ def _storage(one: Argument, shared: NDArray[np.uint8] | None) -> tuple[Pointer, 
     size = one.storage_bytes or 0 if is_beyond else max(one.storage_bytes or 0, stated)
     if shared is not None and shared.size >= size:
         storage = shared
+    elif not is_read:
+        storage = np.broadcast_to(np.uint8(0), size)
     else:
         storage = np.empty(-(-size // 8) or 1, np.int64).view(np.uint8)[:size]
         contiguous = tuple(prod(one.shape[place + 1 :]) for place in range(len(one.shape)))
         if contiguous != one.strides or size != prod(one.shape) * dtype.itemsize:
             # What is no element of the tensor.
             storage[...] = 0xFF
+    if not storage.flags.writeable:
+        return Pointer(storage, first), np.broadcast_to(np.zeros((), dtype), one.shape)
     if is_beyond:
         return Pointer(storage, first), storage[: size // dtype.itemsize * dtype.itemsize].view(dtype)
     strides = tuple(stride * dtype.itemsize for stride in one.strides)

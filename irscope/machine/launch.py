@@ -176,7 +176,8 @@ def run(
             if on_progress is not None:
                 on_progress(ended, len(chosen))
     for number, storage in enumerate(storages if arithmetic.writes_back else ()):
-        storage[:] = memory.contents(number)
+        if storage.flags.writeable:
+            storage[:] = memory.contents(number)
     return printed
 
 

@@ -25,6 +25,7 @@ _FEW = 16
 """Elements that a write compares with those before it."""
 _GAP = 4096
 """Bytes between two storages, and before the first one: an access a little out of bounds is in no storage."""
+_MOST_COPIED = 4 << 30
 _UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _AccessKind = Literal["load", "store", "atomic"]
 
@@ -50,7 +51,7 @@ class GlobalMemory:
     """The storages of a launch, one behind another in one array of bytes."""
 
     def __init__(self, storages: Sequence[NDArray[np.uint8]], on_access: OnAccess | None = None) -> None:
-        """`storages`: the bytes of each, which are copied."""
+        """`storages`: the bytes of each, which are copied; of one that is read-only nothing looks at the bytes."""
         self._elsewhere: list[tuple[int, int, int]] = []
         self._starts: list[int] = []
         self._sizes = [storage.size for storage in storages]
@@ -64,7 +65,8 @@ class GlobalMemory:
         for start, storage in zip(self._starts, storages, strict=True):
             self._bytes[begin:start] = 0xFF
             begin = start + storage.size
-            self._bytes[start:begin] = storage
+            if storage.flags.writeable:
+                self._bytes[start:begin] = storage
         self._bytes[begin:] = 0xFF
         self.on_access = on_access
         self.changes = 0
@@ -97,6 +99,8 @@ class GlobalMemory:
 
     def allocate(self, size: int) -> int:
         """Another storage, of so many bytes that nobody wrote; returns its first address."""
+        if self._bytes.size > _MOST_COPIED:
+            raise NotRun("not run: it allocates memory next to tensors of more than 4 GiB")
         start = -(-self._bytes.size // _ALIGNMENT) * _ALIGNMENT + _GAP
         grown = np.full(-(-(start + size + _GAP) // 16) * 2, -1, np.int64).view(np.uint8)
         grown[: self._bytes.size] = self._bytes

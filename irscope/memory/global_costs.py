@@ -65,6 +65,8 @@ class _Rows:
         self._capture = capture
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
         self._layouts = CaptureLayouts(capture)
+        self._threads: dict[int, ThreadMap | None] = {}
+        """By the operation's line: each is asked for in every execution."""
 
     @cached_property
     def _limits(self) -> Limits:
@@ -82,8 +84,11 @@ class _Rows:
         return Counter(own[line - 1] for line in loads if own[line - 1])
 
     def threads_of(self, operation: Operation) -> ThreadMap | None:
-        described = self._layouts.of_access(operation)
-        return described.threads if described is not None else None
+        line = operation.first_line
+        if line not in self._threads:
+            described = self._layouts.of_access(operation)
+            self._threads[line] = described.threads if described is not None else None
+        return self._threads[line]
 
     def width_of(self, operation: Operation) -> int:
         """Bits per lane of an operation's instructions; 0 if the assembly does not say."""

@@ -105,6 +105,16 @@ class Execution:
         return prod(self.grid)
 
 
+def timed_grid(capture: Capture) -> tuple[int, int, int]:
+    """The grid of a launch; raises UsageError where there was none, or no CTA runs."""
+    grid = capture.launch.grid
+    if grid is None:
+        raise UsageError(f"{capture.name} was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
+    if not prod(grid):
+        raise UsageError(f"{capture.name} runs no CTA: the launch's grid is {'×'.join(map(str, grid))}.")
+    return grid
+
+
 def execute(capture: Capture, clock: Clock) -> Execution:
     """Walk a launch.
 
@@ -112,11 +122,9 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         capture: a compile for CUDA with its SASS.
         clock: the part.
 
-    Raises UsageError where the grid or an integer argument is not known.
+    Raises UsageError where the grid or an integer argument is not known, or no CTA runs.
     """
-    grid = capture.launch.grid
-    if grid is None:
-        raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
+    grid = timed_grid(capture)
     function = _kernel_of(capture)
     launch = _Launch(capture, grid)
     program = Program(

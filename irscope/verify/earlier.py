@@ -96,7 +96,8 @@ def _follow(capture: Capture, argument: Argument, written: Array, elements: int 
         listener = UnwrittenReads([(argument.path, storage, written, lambda: None)])
         tracer = Tracer(text.module, text.slices, listener)
         run(
-            text.module, grid, inputs.given, programs=programs, on_access=tracer.on_access, executors=tracer.executors
+            text.module, grid, inputs.given, programs=programs, on_access=tracer.on_access, executors=tracer.executors,
+            limits=text.limits,
         )  # fmt: skip
         return listener.elements
 

@@ -210,6 +210,8 @@ def _not_run(capture: Capture) -> str:
             f"{_named(capture)} ({capture.id[:8]}) was compiled and not launched, so its grid is unknown; a "
             "tl.constexpr of --vs is only compiled: set it in a copy of the script, and compare both FILEs"
         )
+    if not prod(capture.launch.grid):
+        return f"the launch runs no program: its grid is {'×'.join(map(str, capture.launch.grid))}"
     if not any(stage in capture.stages for stage in ("ttgir", "ttir", "source")):
         return f"its compile begins with {capture.begun_from or 'nothing'}: there is no IR to execute"
     return ""

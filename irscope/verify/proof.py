@@ -35,6 +35,8 @@ _MOST_ELEMENTS = 1 << 30
 _EFFORT = 4_000_000
 """z3's own count of steps for one question: the same on every machine."""
 _MOST_GRIDS = 6
+_ANY = "any number"
+"""A size of the grid that no argument gives."""
 _SMALL = (64, 1 << 10, 1 << 13)
 """Greatest values of arguments, tried in turn, of a counterexample that is executed."""
 _MOST_BYTES = 1 << 28
@@ -106,16 +108,22 @@ class _Launch:
     """Tensor → the size of an element."""
     views: list[str] = field(default_factory=list)
     """Tensors that are a part of their storage."""
+    by_sizes: bool = False
+    """Whether the strides of a contiguous tensor follow from its sizes, where no argument is named as its own."""
+    borrowed: list[str] = field(default_factory=list)
+    """Tensors whose strides are arguments that are not named as theirs, and that may have others."""
+    has_rivals: bool = False
+    """Whether several arguments may be a stride of such a tensor."""
 
     @staticmethod
-    def of(z3: Any, capture: Capture, record: LaunchRecord, module: MlirModule) -> _Launch:
+    def of(z3: Any, capture: Capture, record: LaunchRecord, module: MlirModule, *, by_sizes: bool = False) -> _Launch:
         kernel = module.kernel
         parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
         types = {value.name.lstrip("%"): module.type_of(value) for value in parameters}
         pointed = {name: kind.element for name, kind in types.items() if kind.form == "pointer"}
         grid = capture.launch.grid or ()
         sizes = {name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None}
-        launch = _Launch(z3, grid=grid, bytes=sizes)
+        launch = _Launch(z3, grid=grid, bytes=sizes, by_sizes=by_sizes)
         kinds, attributes = dict(capture.launch.signature), dict(capture.launch.attributes)
         for one in record.arguments:
             kind = kinds.get(one.path, "")
@@ -141,8 +149,7 @@ class _Launch:
     def matching(self, value: int, tensor: str, *, strides: bool) -> list[str]:
         """The arguments of a value; those that are named like a stride, or those that are not."""
         names = [name for name, own in self.values.items() if own == value and ("stride" in name.lower()) == strides]
-        stem = tensor.lower().removesuffix("_ptr").removesuffix("ptr").strip("_")
-        near = [name for name in names if strides and (stem in name.lower() or f"stride_{stem[:1]}" in name.lower())]
+        near = [name for name in names if strides and _is_named_for(name, tensor)]
         return near or names
 
     def _shape(self, one: Argument, used: set[str]) -> None:
@@ -164,7 +171,11 @@ class _Launch:
         steps: list[NamedTerm] = []
         for place, stride in enumerate(strides):
             names = self.matching(stride, one.path, strides=True) if stride > 1 else []
-            if len(names) >= 1:
+            is_borrowed = bool(names) and not _is_named_for(names[0], one.path)
+            if is_borrowed and (contiguous or len(names) > 1):
+                self.borrowed.append(one.path)
+                self.has_rivals |= len(names) > 1
+            if names and not (is_borrowed and contiguous and self.by_sizes):
                 steps.append(self._one_of(names[:1], stride, used))
             elif contiguous:
                 inner = sizes[place + 1 :]
@@ -227,7 +238,7 @@ class _Launch:
             if size == 1 or not names:
                 any_number = z3.Int(f"programs {'xyz'[axis]}")
                 self.domain += [any_number >= 1, any_number < (1 << 31 if not axis else 1 << 16)]
-                names = [NamedTerm("any number", any_number)] if size > 1 else [NamedTerm("1", z3.IntVal(1))]
+                names = [NamedTerm(_ANY, any_number)] if size > 1 else [NamedTerm("1", z3.IntVal(1))]
             axes.append(names)
         return [(x, y, z) for x, y, z in product(*axes)][: _MOST_GRIDS + 1]
 
@@ -243,7 +254,21 @@ class _Proof:
         self.notes: list[str] = []
 
     def verdict(self) -> ArgumentsVerdict:
-        """The proof for each grid that the launch may mean, or the first counterexample."""
+        """The proof for each grid that the launch may mean, or the first counterexample that holds for all readings."""
+        verdict = self._verdict()
+        if verdict.answer != "counterexample" or not self.launch.borrowed:
+            return verdict
+        named = next(one for one in self.launch.assumed if one.startswith(f"{self.launch.borrowed[0]} has "))
+        if not self.launch.has_rivals:
+            self.launch = _Launch.of(self.z3, self.capture, self.record, self.module, by_sizes=True)
+            if self._verdict().answer == "counterexample":
+                return verdict
+        return self._open(
+            f"{verdict.scope} is a counterexample if {named}, which the recorded launch leaves open: record one with "
+            "other strides"
+        )
+
+    def _verdict(self) -> ArgumentsVerdict:
         launch = self.launch
         free = [name for name in launch.scalars if name not in launch.fixed]
         if launch.ambiguous:
@@ -255,7 +280,7 @@ class _Proof:
         grids = launch.grids(self.grid, dict(self.capture.launch.constants))
         if len(grids) > _MOST_GRIDS:
             return self._open(f"more than {_MOST_GRIDS} terms give the recorded grid {self.grid}")
-        verdicts = [self._for_grid(grid) for grid in grids]
+        verdicts = [self._for_any(grid) for grid in grids]
         answers = {verdict.answer for verdict in verdicts}
         if answers == {"proved"}:
             named = " or ".join(dict.fromkeys(_grid_text(grid) for grid in grids))
@@ -276,6 +301,20 @@ class _Proof:
         chain = self._locations.chain_at(operation.first_line)
         place = line_text(place_of(chain, self.capture.launch.kernel.file))
         return place.rpartition("/")[2] or f"line {operation.first_line} of the TTIR"
+
+    def _for_any(self, grid: tuple[NamedTerm, NamedTerm, NamedTerm]) -> ArgumentsVerdict:
+        """As `_for_grid`; along an axis of which nothing is known, a counterexample counts in its first program."""
+        verdict = self._for_grid(grid)
+        if verdict.answer != "counterexample" or all(size.text != _ANY for size in grid):
+            return verdict
+        x, y, z = (NamedTerm(_ANY, self.z3.IntVal(1)) if size.text == _ANY else size for size in grid)
+        first = self._for_grid((x, y, z))
+        if first.answer == "counterexample":
+            return first
+        return self._open(
+            f"{verdict.scope} is a counterexample for a grid that the recorded launch, whose grid is {self.grid}, "
+            "leaves open"
+        )
 
     def _for_grid(self, grid: tuple[NamedTerm, NamedTerm, NamedTerm]) -> ArgumentsVerdict:
         assumed = (*self.launch.assumed, _grid_text(grid))
@@ -391,6 +430,12 @@ class _Proof:
                     "not"
                 )
                 return
+
+
+def _is_named_for(stride: str, tensor: str) -> bool:
+    """Whether an argument is named as a stride of a tensor: `stride_xm` of `x_ptr`."""
+    stem = tensor.lower().removesuffix("_ptr").removesuffix("ptr").strip("_")
+    return f"_{stem}" in f"_{stride.lower()}" or f"stride_{stem[:1]}" in stride.lower()
 
 
 def _grid_text(grid: tuple[NamedTerm, ...]) -> str:

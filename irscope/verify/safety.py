@@ -99,6 +99,8 @@ def verify_launch(
         return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
     if capture.launch.record is None or grid is None:
         return SafetyVerdict(undecided=("it was compiled without a launch, so its arguments are unknown",))
+    if not prod(grid):
+        return SafetyVerdict(notes=(f"the launch runs no program: its grid is {'×'.join(map(str, grid))}",))
     unsized = [
         one.path for one in capture.launch.record.arguments if one.kind != "scalar" and one.storage_bytes is None
     ]
@@ -212,20 +214,18 @@ class _Verifier:
         except (NotRun, UsageError):
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise NotRun(
-                f"the machine fails at line {tracer.step.first_line if tracer.step else 0} of the IR: {error}"
-            ) from error
+            line = tracer.step.first_line if tracer.step else 0
+            raise NotRun(f"the machine fails at line {line} of the IR: {error}") from error
         is_known = self._tell_data(text, inputs, arguments, bounds)
         if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
             self._add(text, Violation(kind, _sentence(ended), self._step_of(text, tracer)))
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
+        self._tell_unwritten(text, unwritten, bounds)
 
-        self._tell_unwritten(text, unwritten)
-
-    def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads) -> None:
-        for read in unwritten.found.values():
+    def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads, bounds: Bounds) -> None:
+        for read in (one for key, one in unwritten.found.items() if key not in bounds.found):
             reaches = reaches_output(text.module, read.operation)
             if reaches is None:
                 self.undecided.append(
@@ -238,8 +238,7 @@ class _Verifier:
                 self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
     def _add(self, text: ExecutedText, violation: Violation) -> None:
-        made_by = KERNEL if text is self._front else "a pass"
-        self.violations.append(replace(violation, made_by=made_by))
+        self.violations.append(replace(violation, made_by=KERNEL if text is self._front else "a pass"))
 
     def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> bool:
         """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
@@ -277,7 +276,8 @@ class _Verifier:
             if suspects is None:
                 return
             # Without what all programs accessed, an access out of bounds is found still.
-            self._run(text, Listener, sorted({*suspects, *spread_evenly(self.all_programs, _MOST_ALONE)}))
+            self.programs = sorted({*suspects, *spread_evenly(self.all_programs, _MOST_ALONE)})
+            self._run(text, Listener, self.programs)
             raise
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:
@@ -370,7 +370,7 @@ class _Verifier:
     def _execute(self, text: ExecutedText, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
         run(
             text.module, self.grid, inputs.given, programs=programs, on_access=tracer.on_access,
-            executors=tracer.executors,
+            executors=tracer.executors, limits=text.limits,
         )  # fmt: skip
 
     def _is_equal(self, text: ExecutedText, conflict: Conflict, first: int, second: int) -> bool:

@@ -14,13 +14,17 @@ from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.machine.captured import Inputs, captured_inputs
+from irscope.machine.captured import UNREAD, Inputs, captured_inputs
+from irscope.machine.launch import NO_LIMITS, RunLimits
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, granule_bytes
+
+_UNREAD_LIMITS = RunLimits(memory_bytes=1 << 40)
+"""Where no element is looked at: the system has no page of memory that nothing touches."""
 
 
 def first_text(capture: Capture) -> str:
@@ -55,11 +59,11 @@ def argument_paths(capture: Capture) -> list[str]:
 def inputs_without_elements(capture: Capture, values: Mapping[str, Array]) -> Inputs:
     """The arguments of a launch of which no element is looked at: none of a large tensor has to be drawn."""
     record = capture.launch.record
-    given = dict(values)
+    given: dict[str, object] = dict(values)
     for argument in record.arguments if record is not None else ():
         if argument.kind != "scalar" and argument.path not in given and prod(argument.shape) > 4096:
-            given[argument.path] = np.broadcast_to(np.zeros((), np.int8), argument.shape)
-    return captured_inputs(capture, given)
+            given[argument.path] = UNREAD
+    return captured_inputs(capture, given, limits=_UNREAD_LIMITS)
 
 
 class Listeners(Listener):
@@ -120,6 +124,11 @@ class ExecutedText:
     def needs_values(self) -> bool:
         """Whether the elements of tensors decide what is accessed."""
         return bool(self.slices.loads) or self.slices.reads_shared
+
+    @property
+    def limits(self) -> RunLimits:
+        """Of a run."""
+        return NO_LIMITS if self.needs_values else _UNREAD_LIMITS
 
     def place(self, operation: Operation) -> str:
         """`FILE:LINE` of the user's Python."""

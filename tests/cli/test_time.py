@@ -56,6 +56,18 @@ def test_a_launch_without_a_grid_is_asked_for_one(irscope: Run, tmp_path: Path) 
     code, _, err = irscope("time", tmp_path / "x.irscope")
     assert code == 2
     assert "--grid" in err
+    save(replace(capture, launch=replace(capture.launch, grid=(0, 1, 1))), tmp_path / "empty.irscope")
+    code, _, err = irscope("time", tmp_path / "empty.irscope")
+    assert (code, err.count("runs no CTA: the launch's grid is 0×1×1")) == (2, 1)
+
+
+def test_a_capture_that_cannot_be_predicted_is_named_and_left_out(irscope: Run, tmp_path: Path) -> None:
+    capture = load(MATMUL)
+    save(capture, tmp_path / "a.irscope")
+    save(replace(capture, launch=replace(capture.launch, grid=None)), tmp_path / "b.irscope")
+    for options, words in (((), "Predicted time"), (("--roofline",), "Peaks:")):
+        code, out, err = irscope("time", tmp_path, *options)
+        assert (code, out.count(words), err.count(f"({capture.id[:8]}): ")) == (0, 1, 1), (out, err)
 
 
 @pytest.mark.parametrize("options", [(), ("--perf-model",)])
@@ -72,6 +84,14 @@ def test_sizes_need_a_grid(irscope: Run) -> None:
     code, out, _ = irscope("tune", MATMUL, "--size", "m=512,1024", "--grid", "cdiv(m, 128) * 4", "--json")
     assert code == 0
     assert json.loads(out)["sizes"] == [{"m": 512}, {"m": 1024}]
+
+
+def test_a_configuration_that_was_not_launched_needs_a_grid(irscope: Run, tmp_path: Path) -> None:
+    capture = load(MATMUL)
+    save(replace(capture, launch=replace(capture.launch, grid=None)), tmp_path / "x.irscope")
+    code, _, err = irscope("tune", tmp_path / "x.irscope")
+    assert (code, "other tl.constexpr values, and not launched: --grid 'cdiv" in err) == (2, True)
+    assert irscope("tune", tmp_path / "x.irscope", "--grid", "16")[0] == 0
 
 
 @pytest.mark.parametrize("grid", ["__import__('os')", "m ** 9", "unknown", "m.x", "1 // 0"])

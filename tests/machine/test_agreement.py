@@ -59,3 +59,4 @@ def test_values_move_by_one_unit_in_the_last_place(name):
     kind = f"i{dtype.itemsize}"
     distances = np.abs(moved.view(kind).astype(np.int64) - values.view(kind).astype(np.int64))
     assert distances.tolist() == [0, 1, 1, 0, 0, 1]
+    assert moved_by_one_ulp(np.asarray(values[1]), np.random.default_rng(0)) != values[1], "a warning is an error"

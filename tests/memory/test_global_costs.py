@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from irscope.ir.mlir.model import Operation
+from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.memory.access import Cost, Traffic
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
@@ -225,3 +227,17 @@ def test_numpy_is_imported_where_addresses_are(arguments: list[str], needs: bool
     command = [sys.executable, "-X", "importtime", "-m", "irscope", *arguments]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (re.search(r"\| +numpy$", answer.stderr, re.MULTILINE) is not None) == needs
+
+
+def test_a_layout_that_the_capture_lacks_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    look = CaptureLayouts.of_access
+
+    def counted(self: CaptureLayouts, operation: Operation) -> DescribedLayout | None:
+        looked.append(operation.first_line)
+        return look(self, operation)
+
+    monkeypatch.setattr(CaptureLayouts, "of_access", counted)
+    rows = [row for row in costs_of(replace(capture(), layouts=())) if row.kind == "global"]
+    # Once for its lanes, in whatever many iterations, and once for its row.
+    assert sorted(looked) == sorted(2 * [row.line for row in rows])

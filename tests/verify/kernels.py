@@ -442,6 +442,18 @@ def wraps_at_32_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def rows_at_32_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    row, columns = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(y_ptr + row * BLOCK + columns, tl.load(x_ptr + row * stride + columns))
+
+
+@triton.jit
+def rows_at_64_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    row, columns = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    tl.store(y_ptr + row * BLOCK + columns, tl.load(x_ptr + row * stride + columns))
+
+
+@triton.jit
 def uses_64_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
     row = (tl.program_id(0) * 3).to(tl.int64) * stride
     offsets = tl.arange(0, BLOCK)
@@ -518,6 +530,10 @@ def main() -> None:
     reads_what_it_wrote[(4,)](floats(512), torch.empty(512, device="cuda"), BLOCK=128)
     selects_of_unwritten[(4,)](floats(512), torch.empty(512, device="cuda"), 0, BLOCK=128)
     wraps_at_32_bits[(2,)](floats(4096), floats(256), 0x2B000000, BLOCK=128)
+    # 5 GiB, of which no element is read on the CPU.
+    many = torch.zeros(40000, 1 << 16, dtype=torch.float16, device="cuda")
+    for kernel in (rows_at_32_bits, rows_at_64_bits):
+        kernel[(40000,)](many, floats(40000, 16), many.stride(0), BLOCK=16)
     uses_64_bits[(1,)](floats(4096), floats(256), 0x2B000000, BLOCK=128)
     gathered[(1,)](floats(512), torch.randint(0, 512, (128,), device="cuda"), floats(128), BLOCK=128)
 

@@ -60,3 +60,7 @@ if __name__ == "__main__":
     # A view of the same memory.
     writes_the_rest[(1,)](x[:], 300, BLOCK=256)
     copies_all_of_it[(4,)](x, y, BLOCK=128)
+    # Of `.data` torch counts writes by themselves.
+    filled = torch.empty(512, device="cuda")
+    filled.data.fill_(1.0)
+    copies_that_part[(4,)](filled, y, 512, BLOCK=128)

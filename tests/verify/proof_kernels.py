@@ -101,6 +101,23 @@ def shuffled(x_ptr, index_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, tl.load(x_ptr + index), mask=offsets < n)
 
 
+@triton.jit
+def rows_beside_strided_ones(x_ptr, mask_ptr, rows_ptr, stride_mask, n_cols, BLOCK: tl.constexpr):
+    # The rows of a contiguous tensor, where the mask's have a stride of the same number.
+    row, columns = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_cols + columns, mask=columns < n_cols)
+    keep = tl.load(mask_ptr + row * stride_mask + columns, mask=columns < n_cols)
+    tl.store(rows_ptr + row * n_cols + columns, x * keep, mask=columns < n_cols)
+
+
+@triton.jit
+def heads(x_ptr, scale_ptr, n_heads, n_cols, BLOCK: tl.constexpr):
+    # The grid is of a number of samples that no argument has.
+    sample, columns = tl.program_id(1) // n_heads, tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(1) * n_cols + columns, mask=columns < n_cols)
+    tl.store(x_ptr + tl.program_id(1) * n_cols + columns, x * tl.load(scale_ptr + sample), mask=columns < n_cols)
+
+
 def vector(n=4096, dtype=torch.float32):
     return torch.zeros(n, device="cuda", dtype=dtype)
 
@@ -123,6 +140,8 @@ def main():
     for tail in (True, False):
         sizes = 144, 192, 96, a.stride(0), b.stride(0), c.stride(0)
         matmul[(9,)](a, b, c, *sizes, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, TAIL=tail)
+    rows_beside_strided_ones[(40,)](matrix(40, 200), matrix(40, 200), matrix(40, 200), 200, 200, BLOCK=256)
+    heads[(1, 3 * 4)](torch.zeros(3, 4, 200, device="cuda"), vector(3), 4, 200, BLOCK=256)
     for kernel in (described, described_too_long):
         kernel[(4,)](matrix(64, 32), matrix(64, 32), 64, 32, BLOCK=16)
 

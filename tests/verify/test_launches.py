@@ -35,6 +35,20 @@ def test_what_an_earlier_launch_wrote_in_part_is_unwritten_elsewhere(captures: t
     assert all(verdict.answer != "not decided" for verdict in verdicts.values())
 
 
+def test_memory_of_torch_empty_is_followed_where_the_cpu_computes(
+    tmp_path: Path, captures: tuple[Capture, ...]
+) -> None:
+    script = tmp_path / KERNELS.name
+    lines = KERNELS.read_text("utf-8").splitlines()
+    script.write_text("\n".join(line for line in lines if "* 9" not in line))
+    request = request_for(script, targets=("cuda:90",), disassemble=False, layouts=False, snapshots="none")
+    computed = record_request(replace(request, computes=True, data_limit_bytes=1 << 20)).captures
+    for recorded in (captures, computed):
+        verdicts = {one.name: verify_launches(one, earlier=recorded) for one in recorded if one.name != "gathers"}
+        wrong = [name for name, verdict in verdicts.items() if verdict.answer == "wrong"]
+        assert sorted(wrong) == ["copies_all_too_early", "copies_by_descriptor"]
+
+
 def test_what_a_launch_wrote_that_is_not_recorded_is_not_known(captures: tuple[Capture, ...]) -> None:
     (reader,) = (one for one in captures if one.name == "copies_all_too_early")
     rest = [one for one in captures if one.name != "writes_a_part"]

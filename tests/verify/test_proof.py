@@ -24,6 +24,8 @@ ANSWERS = {
     "matmul True": "proved",
     "described": "proved",
     "shuffled": "not decided",
+    "rows_beside_strided_ones": "not decided",
+    "heads": "not decided",
     "masked_by_one_too_many": "counterexample",
     "unmasked": "counterexample",
     "rows_by_the_other_stride": "counterexample",
@@ -52,6 +54,10 @@ def test_the_answer_says_what_the_launch_was_taken_to_mean() -> None:
     text = render_proof(prove_bounds(captures()["matmul True"]))
     assert "a_ptr has (M, K) elements, strides (stride_am, 1)" in text
     assert "cdiv(M, 64) * cdiv(N, 64)" in text
+    text = render_proof(prove_bounds(captures()["rows_beside_strided_ones"]))
+    assert "is a counterexample if x_ptr has (size_40, n_cols) elements, strides (stride_mask, 1), which" in text
+    text = render_proof(prove_bounds(captures()["heads"]))
+    assert "is a counterexample for a grid that the recorded launch, whose grid is (1, 12, 1), leaves open" in text
     text = render_proof(prove_bounds(captures()["shuffled"]))
     assert "an access outside of x_ptr is not ruled out" in text
 

@@ -28,7 +28,7 @@ SAFE = (
     "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
     "split_k_lock_releases", "carries_when_flagged", "asserts_indices", "fills_described",
     "added_in_place", "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
-    "looked_up", "clamped", "searched_in_place",
+    "rows_at_64_bits", "looked_up", "clamped", "searched_in_place",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
 WRONG = {
@@ -59,6 +59,7 @@ WRONG = {
     "other_layout_read_back": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.load(x_ptr"]),
     "adds_to_unwritten": ("uninitialised-read", KERNEL, ["tl.load(y_ptr + offsets) + tl.load(x_ptr"]),
     "counts_in_unwritten": ("uninitialised-read", KERNEL, ["tl.atomic_add"]),
+    "rows_at_32_bits": ("out-of-bounds", KERNEL, ["tl.load(x_ptr + row"]),
     "wraps_at_32_bits": ("out-of-bounds", KERNEL, ["tl.load(x_ptr + row"]),
     "looked_up_by_signed": ("out-of-bounds", KERNEL, ["tl.load(table_ptr"]),
     "clamped_above": ("out-of-bounds", KERNEL, ["tl.minimum(n - 1, place)"]),
@@ -80,7 +81,8 @@ def verdict_of(kernel: str, target: str = "cuda:90") -> SafetyVerdict:
 def test_a_kernel_that_is_right_is_safe(kernel: str) -> None:
     verdict = verdict_of(kernel)
     assert (verdict.answer, verdict.undecided) == ("safe", ())
-    assert verdict.programs == verdict.all_programs
+    assert verdict.proved == (kernel == "rows_at_64_bits")
+    assert verdict.proved or verdict.programs == verdict.all_programs
     assert bool(verdict.notes) == (kernel == "tiles_overlap_with_equal_values")
 
 
@@ -114,7 +116,10 @@ def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     proved = {name for name, verdict in found.items() if verdict.proved}
     # What is updated in place belongs to the same threads both times, by the layouts of the TTGIR.
     in_place = {"added_in_place", "adds_to_zeros"}
-    others = {"copy_to_n", "copy_shifted", "split_k_atomic", "looked_up", "clamped", "described", "described_by_host"}
+    others = {
+        "copy_to_n", "copy_shifted", "split_k_atomic", "looked_up", "clamped", "described", "described_by_host",
+        "rows_at_64_bits",
+    }  # fmt: skip
     assert proved == in_place | others
     assert all(found[name].answer == "safe" for name in proved)
     assert "all 4 programs (1 executed, the others by a proof)" in found["copy_to_n"].scope
@@ -191,6 +196,8 @@ def test_memory_of_unknown_size_is_not_decided() -> None:
     unsized = [replace(one, storage_bytes=None) for one in capture.launch.record.arguments]
     bare = capture.with_(launch=replace(capture.launch, record=LaunchRecord(tuple(unsized))))
     assert verify_launch(bare).answer == "not decided"
+    empty = verify_launch(capture.with_(launch=replace(capture.launch, grid=(4, 0, 1))))
+    assert (empty.answer, empty.notes) == ("safe", ("the launch runs no program: its grid is 4×0×1",))
     assert "x_ptr, y_ptr" in verify_launch(bare).undecided[0]
 
 

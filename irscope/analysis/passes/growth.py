@@ -33,6 +33,8 @@ _LEAST: dict[_FactorKind, float] = {"unrolled": 4, "inlined": 4, "dot": 64, "til
 """The factor from which one is named. A thread that holds 16 values, or multiplies a few dozen, is usual."""
 _LEAST_SHARE = 0.1
 """Of the operations of the longest stage, below which a line is not to blame."""
+_FEWEST = 32
+"""Operations of a line that makes a compile long."""
 _MOST_LINES = 3
 _NOTABLE = 0.4
 """The part of what is usual from which a factor is listed."""
@@ -206,7 +208,7 @@ class _Lines:
         total = sizes[longest]
         rows: list[LineGrowth] = []
         for (file, line), count in self._sources.line_counts(longest).most_common():
-            if count < _LEAST_SHARE * total:
+            if count < max(_LEAST_SHARE * total, _FEWEST):
                 break
             written = self._inlined.get((file, line))
             found = [one for one in self._factors(file, line, written) if _excess(one) > _NOTABLE] if written else []

@@ -79,6 +79,9 @@ def virtual_gpu(
 
         def open_torch(_: ModuleType) -> None:
             # Not above: it imports torch, which a program without torch must not be made to do.
+            from irscope.record.virtual.torch.session import TorchSession, forget_written
+
+            driver.on_arguments = forget_written
             if limits is not None:
                 from irscope.record.virtual.torch.computing import ComputingSession
 
@@ -89,9 +92,6 @@ def virtual_gpu(
                         kernel, arguments, lambda: session.launch(kernel, source, grid, arguments)
                     )
                 return
-            from irscope.record.virtual.torch.session import TorchSession, forget_written
-
-            driver.on_arguments = forget_written
             driver.is_host_memory = TorchSession(part, patches, on_note).is_host_memory
 
         patches.enter_context(AfterImport("torch", open_torch))

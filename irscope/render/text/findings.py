@@ -161,7 +161,7 @@ def render_versus(before: Capture, after: Capture, found: Versus, *, color: bool
     for label, capture, time in (("A", before, found.before), ("B", after, found.after)):
         head, *_ = _summary(capture, time)
         rows.append(f"{label} {capture.id[:8]}  {head}")
-    rows.append(f"{bold}B is {found.sentence}{plain}")
+    rows.append(f"{bold}B: {found.sentence}{plain}")
     titles = {
         "unit": "time that a unit is busy", "wait": "time that warps spend on", "line": "time of a line",
         "figure": "figures",

@@ -268,8 +268,10 @@ def scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) ->
 
 
 def number_text(value: float | None) -> str:
-    """`0.333333`, `1e+06`: six digits; a dash for None."""
-    return "–" if value is None else f"{value:.6g}"
+    """`0.333333`, `16777217`: six digits, and all of a whole number up to 2**53; a dash for None."""
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if abs(value) <= 2**53 and value == int(value) else f"{value:.6g}"
 
 
 def difference(value: float | None) -> str:

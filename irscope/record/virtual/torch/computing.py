@@ -23,7 +23,7 @@ from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, ru
 from irscope.record.triton.driver import CublasLt, flat_arguments
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
-from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
+from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory, note_unwritten
 from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
 from irscope.record.virtual.torch.streams import nothing
 
@@ -120,7 +120,7 @@ class _Computing(GpuMode):
             return answer(*args, **kwargs)
         named = [one for one in (*args, *kwargs.values()) if _device_of(one) is not None]
         if not named:
-            return _marked(func(*args, **kwargs), _comes_from_host(args, kwargs))
+            return _made(func, args, func(*args, **kwargs), _comes_from_host(args, kwargs))
         places = tuple(CPU if _device_of(one) is not None else one for one in args)
         options = {name: CPU if _device_of(one) is not None else one for name, one in kwargs.items()}
         to_host = _device_of(named[0]) == "cpu"
@@ -131,7 +131,7 @@ class _Computing(GpuMode):
                 return given
             # A copy between two memories shares none.
             result = given.clone()
-        return _marked(result, to_host)
+        return _made(func, args, result, to_host)
 
 
 def _device_of(value: Any) -> str | None:
@@ -158,6 +158,12 @@ def _comes_from_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         return all(map(_is_of_host, tensors))
     default = torch_default_device.CURRENT_DEVICE
     return default is None or default.type != "cuda"
+
+
+def _made(func: Any, args: Sequence[Any], result: Any, is_of_host: bool) -> Any:
+    if not is_of_host:
+        note_unwritten(func, args, result)
+    return _marked(result, is_of_host)
 
 
 def _marked(result: Any, is_of_host: bool) -> Any:

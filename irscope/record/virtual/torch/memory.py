@@ -247,19 +247,26 @@ class _Unwritten:
     """How many launches wrote to it."""
 
 
-def mark_unwritten(tensor: Any) -> None:
-    """Note that a new tensor's memory was not written."""
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or tensor.layout is not torch.strided:
-        return
-    # Tensors of inference count no versions.
-    if not tensor.is_inference():
-        mark = _Unwritten(next(_NUMBERS), tensor._version, _Epoch.now)
-        tensor.untyped_storage().__dict__[_UNWRITTEN] = mark
+_T = torch.Tensor
+_EMPTY = frozenset({torch.empty, torch.empty_like, torch.empty_strided, _T.new_empty, _T.new_empty_strided})
+"""What allocates memory, and writes nothing to it."""
+
+
+def note_unwritten(func: Any, args: Sequence[Any], result: Any) -> None:
+    """Note that a call made a tensor of the GPU whose memory is not written, or a way to write to it unseen."""
+    if func in _EMPTY:
+        # Tensors of inference count no versions.
+        if isinstance(result, torch.Tensor) and result.layout is torch.strided and not result.is_inference():
+            mark = _Unwritten(next(_NUMBERS), result._version, _Epoch.now)
+            result.untyped_storage().__dict__[_UNWRITTEN] = mark
+    elif func == _T.data.__get__ and args[0].layout is torch.strided:  # type: ignore[attr-defined]
+        # It has versions of its own.
+        args[0].untyped_storage().__dict__.pop(_UNWRITTEN, None)
 
 
 def _unwritten(tensor: torch.Tensor) -> _Unwritten | None:
     """What is known of a tensor's memory that `torch.empty` made; None if torch wrote to it since, or made it else."""
-    if not tensor.is_meta or tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided:
         return None
     mark = tensor.untyped_storage().__dict__.get(_UNWRITTEN)
     return mark if mark is not None and (mark.version, mark.epoch) == (tensor._version, _Epoch.now) else None
@@ -350,15 +357,15 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
             return {}
         if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
             return {}
-        if (mark := _unwritten(tensor)) is not None:
-            return {"is_unwritten": not mark.launches, "empty_storage": mark.number, "launches_before": mark.launches}
-        known = values_of(tensor)
-        if known is None or not tensor.numel() or tensor.is_complex():
-            return {}
-        values = known.values.detach().cpu().contiguous()
         row: dict[str, Any] = {}
+        if (mark := _unwritten(tensor)) is not None:
+            row = {"is_unwritten": not mark.launches, "empty_storage": mark.number, "launches_before": mark.launches}
+        known = values_of(tensor) if mark is None or not tensor.is_meta else None
+        if known is None or not tensor.numel() or tensor.is_complex():
+            return row
+        values = known.values.detach().cpu().contiguous()
         if not values.dtype.is_floating_point:
-            row = {"least": int(values.min()), "greatest": int(values.max())}
+            row |= {"least": int(values.min()), "greatest": int(values.max())}
             most_bytes = max(most_bytes, _INDEX_BYTES)
         size = values.numel() * values.element_size()
         if not known.is_placeholder and size <= most_bytes:

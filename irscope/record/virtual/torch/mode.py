@@ -22,13 +22,11 @@ from irscope.model.launch_record import DecisionKind
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.numbers import Placeholder, plain, reads_of
 from irscope.record.virtual.placeholders import current_following
-from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, carry_sizes, mark_unwritten
+from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, carry_sizes, note_unwritten
 from irscope.record.virtual.torch.shadow import OWN, Call, Shadows, mapped, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 _T = torch.Tensor
-_UNWRITTEN = frozenset({torch.empty, torch.empty_like, torch.empty_strided, _T.new_empty, _T.new_empty_strided})
-"""What allocates memory, and writes nothing to it."""
 
 
 class GpuMode(TorchFunctionMode):
@@ -191,8 +189,7 @@ class VirtualCuda(GpuMode):
             self._inherit_device(result, virtual)
         if isinstance(result, torch.Tensor) and result.is_meta and self.memory.device(result).type == "cuda":
             self.memory.allocate(result)
-        if func in _UNWRITTEN:
-            mark_unwritten(result)
+            note_unwritten(func, args, result)
         self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
         carry_sizes(virtual, numbers, result)
         return result
