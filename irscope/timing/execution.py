@@ -52,7 +52,8 @@ Array = NDArray[Any]
 _MOST_CTAS = 1536
 """CTAs whose ways are followed."""
 _ACCESS = 32.0
-"""Instructions that take as long as an access to memory."""
+"""Instructions that take as long as an access to memory, where data decide which lanes do it. Masks by the place alone
+are like in most CTAs, and one lane does not stand for the others there."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
@@ -160,7 +161,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
-    work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles)
+    work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles, _ACCESS if assumed.contents else 0.0)
     work = work.reshape(len(shown), len(leaders)).sum(axis=1)
     own = np.searchsorted(shown, middle)
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
@@ -203,14 +204,14 @@ def _representative(program: Program, launch: _Launch, middle: int, stages: int)
     lanes = np.tile(threads % 32, len(ctas))[:, None]
     state.special = {**state.special, "SR_LANEID": lanes, "SR_TID.X": state.special["WARP"] * 32 + lanes}
     state.assumed = replace(launch.assumed, notes=set(), iterations={})
-    work = _work(program, state, stages).reshape(len(ctas), len(threads)).sum(axis=1)
+    work = _work(program, state, stages, None, _ACCESS).reshape(len(ctas), len(threads)).sum(axis=1)
     apart = np.abs(work - work.mean())
     near = apart <= apart.min() + _NEAR * work.mean()
     return int(ctas[near][np.abs(ctas[near] - middle).argmin()])
 
 
-def _work(program: Program, state: State, stages: int, watch: TileWatch | None = None) -> Array:
-    """What each row does: its instructions, and its accesses as so many more as they take longer."""
+def _work(program: Program, state: State, stages: int, watch: TileWatch | None, each_access: float) -> Array:
+    """What each row does: its instructions, and each access as so many."""
     done: list[Array] = []
 
     def observe(index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> Access | None:
@@ -230,7 +231,7 @@ def _work(program: Program, state: State, stages: int, watch: TileWatch | None =
         each = np.ones((len(walked.trace), len(walked.rows)))
         for place, entry in enumerate(walked.trace):
             if isinstance(entry, Observed) and entry.payload is not None:
-                each[place] += _ACCESS * done[entry.payload.value][walked.rows]
+                each[place] += each_access * done[entry.payload.value][walked.rows]
         of_all[walked.rows] = walked.counted(each)
     return of_all
 

@@ -111,8 +111,9 @@ class _Group:
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
-        self.left: list[tuple[int, int, Array]] = []
-        """(index from which on they are back, trace until then, rows) of rows that have left a loop before others."""
+        self.left: list[tuple[int, int, Array, Registers]] = []
+        """Of rows that have left a loop before others: (index from which on they are back, trace until they left, rows,
+        registers when they did)."""
         self.absent: list[Absence] = []
         self.returns: list[tuple[int, list[tuple[int, Array]]]] = []
         """Of each call: where it returns to, and the lanes that are on there."""
@@ -356,7 +357,10 @@ class _Group:
             for head, visits in self.visits.items()
         }
         group.active = self._lanes(self.active, chosen)
-        group.left = [(until, begin, rows[chosen]) for until, begin, rows in self.left]
+        group.left = [
+            (until, begin, left[chosen], self._registers(registers, chosen))
+            for until, begin, left, registers in self.left
+        ]
         group.absent = [replace(one, parts=one.parts[chosen]) for one in self.absent]
         group.returns = [(back, self._lanes(active, chosen)) for back, active in self.returns]
         return group
@@ -371,14 +375,20 @@ class _Group:
         """
         if self.active:
             rows = rows & self.active[-1][1]
-        self.left.append((at + 1, len(self.trace), np.broadcast_to(rows[:, 0], (self.state.rows,))))
+        left = np.broadcast_to(rows[:, 0], (self.state.rows,))
+        self.left.append((at + 1, len(self.trace), left, dict(self.state.registers)))
         self._mask(at + 1, ~rows)
 
     def _rejoined(self, at: int) -> None:
-        """Note for how long those were absent that are back at an instruction."""
+        """Note which rows are back, for how long they were absent, and the registers that they left with."""
+        registers = self.state.registers
         while self.left and at >= self.left[-1][0]:
-            _, begin, rows = self.left.pop()
+            _, begin, rows, before = self.left.pop()
             self.absent.append(Absence(rows.astype(float), begin, len(self.trace)))
+            for name, value in registers.items():
+                own = before.get(name)
+                if value is not own:
+                    registers[name] = None if value is None or own is None else np.where(rows[:, None], own, value)
 
     def _split(self, goes: Array, taken: Array, at: int, end: bool) -> list[_Group]:
         goes = np.broadcast_to(goes, (self.state.rows,))
@@ -456,7 +466,13 @@ class _Group:
         count = count // step * step
         if count <= 0:
             return
-        each = np.where(on, np.minimum(left, count), count)
+        # The last iteration of a row that leaves is done, too.
+        leaves = on & (left < count)
+        each = np.where(leaves, left + 1, count)
+        for _, begin, rows, _ in self.left:
+            if begin == len(self.trace):
+                # These left by this branch.
+                each = np.where(rows, 0, each)
         window = 1
         while (window < self.stages + 2 or not is_regular) and window + 2 < len(visits):
             begin, end = visits[-2 - window].place, visits[-1 - window].place
@@ -477,7 +493,8 @@ class _Group:
         if (each < count).any():
             end = len(self.trace) - 1
             self.absent.append(Absence((count - each) / (1 + count), end - (last.place - second.place), end))
-            self._leave(latch, (each < count)[:, None])
+        if leaves.any():
+            self._leave(latch, leaves[:, None])
         if head in self.iterated:
             self.iterated[head] += count
         visits.clear()

@@ -52,6 +52,19 @@ def triangle(x, y, SIZE: tl.constexpr):
 
 
 @triton.jit
+def shares(x, y, EACH: tl.constexpr, WHOLE: tl.constexpr):
+    first = tl.program_id(0) * EACH
+    after = first + EACH
+    while first < after:
+        end = tl.minimum(after, (first // WHOLE + 1) * WHOLE)
+        total = 0.0
+        for step in range(first, end):
+            total = total * 0.5 + tl.load(x + step)
+        tl.atomic_add(y + first // WHOLE, total)
+        first = end
+
+
+@triton.jit
 def quotients(x, y, divisor, steps, BLOCK: tl.constexpr):
     total = tl.zeros([BLOCK], tl.float32)
     for step in tl.range(steps):
@@ -73,3 +86,5 @@ x, y = torch.empty(sum(LENGTHS) * 256, device="cuda"), torch.empty(len(LENGTHS) 
 ragged[(len(LENGTHS),)](x, starts, pages, y, BLOCK=256, num_warps=2)
 x, y = torch.empty(40 * 40, device="cuda"), torch.empty(40, device="cuda")
 triangle[(40,)](x, y, SIZE=40, num_warps=1)
+x, y = torch.empty(37 * 173, device="cuda"), torch.zeros(37 * 173 // 120 + 1, device="cuda")
+shares[(37,)](x, y, EACH=173, WHOLE=120, num_warps=1)

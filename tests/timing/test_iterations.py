@@ -14,7 +14,7 @@ from tests.timing.test_walk import recorded_loops
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
 
-@pytest.mark.parametrize("name", ["ragged", "triangle", "nested"])
+@pytest.mark.parametrize("name", ["ragged", "triangle", "nested", "shares"])
 def test_together_as_each_alone(name: str) -> None:
     (capture,) = (one for one in recorded_loops() if one.name == name)
     grid = capture.launch.grid
@@ -32,4 +32,4 @@ def test_together_as_each_alone(name: str) -> None:
     ctas = list(range(grid[0]))
     together = executed(ctas)
     assert together == [executed([cta])[0] for cta in ctas]
-    assert grid[0] == 1 or len(set(together)) > len(ctas) / 2
+    assert grid[0] == 1 or len(set(together)) > 3
