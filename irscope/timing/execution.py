@@ -381,7 +381,7 @@ class _Launch:
         if kernel is None:
             raise UsageError(f"{capture.name} has no TTGIR, which identifies its arguments.")
         record = capture.launch.record
-        arguments = read_arguments(kernel, capture.launch, capture.texts.get("ttgir", ""))
+        arguments = read_arguments(kernel, capture.launch, capture.texts.get("ttgir", ""), loaded_are_apart=True)
         names: list[str] = []
         missing: list[str] = []
         for value, kind, _ in kernel.parameters:
@@ -403,8 +403,7 @@ class _Launch:
                     self.array_bytes[len(names) + 1] = row.storage_bytes
                 begin = int(number.known.flat[0]) % 512 if number is not None and number.known.size == 1 else 0
                 self._words(at, ((len(names) + 1) << ARRAY_BITS) + begin, 8)
-                if (held := arguments.contents.get(name)) is not None and held.values.max() < 1 << ARRAY_BITS:
-                    # Larger ones are addresses, of tensors that are not known.
+                if (held := arguments.contents.get(name)) is not None:
                     content = held.values.astype(f"<i{held.element_bytes}").view(np.uint8)
                     self.assumed.contents[len(names) + 1] = begin, content
                 names.append(name)

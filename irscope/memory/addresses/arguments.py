@@ -62,18 +62,24 @@ class _Parameter:
     divisor: int
 
 
-def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> LaunchArguments:
+def read_arguments(
+    kernel: Operation, launch: Launch, text: str = "", *, loaded_are_apart: bool = False
+) -> LaunchArguments:
     """The parameters of a kernel, from the record of its launch as far as there is one.
 
-    `text`: the module that the kernel is in, by which it is known to which arguments it does not write: their contents
-    are used. Without it no contents are.
+    Args:
+        kernel: in its IR.
+        launch: of it.
+        text: the module that the kernel is in, by which it is known to which arguments it does not write: their
+            contents are used. Without it no contents are.
+        loaded_are_apart: whether pointers that the kernel loads are taken to point into none of its arguments.
     """
     parameters = [
         _Parameter(value, parse_type(kind), known_divisor(attributes)) for value, kind, attributes in kernel.parameters
     ]
     found = LaunchArguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
     has_data = launch.record is not None and any(one.data for one in launch.record.arguments)
-    unwritten = _unwritten(text) if text and has_data else frozenset[str]()
+    unwritten = _unwritten(text, loaded_are_apart) if text and has_data else frozenset[str]()
     for name, row, own in _paired(parameters, launch):
         is_block = len(own) > 1 or own[0].type.form == "descriptor"
         if own[0].type.form == "pointer" and not is_block:
@@ -161,9 +167,13 @@ _TYPES = {
 """Element type as torch names it → as MLIR does."""
 
 
-def _unwritten(text: str) -> frozenset[str]:
+def _unwritten(text: str, loaded_are_apart: bool) -> frozenset[str]:
     uses = read_pointer_uses(text)
-    return frozenset() if uses.elsewhere else frozenset(one.name for one in uses.parameters if not one.written)
+    return (
+        frozenset()
+        if uses.elsewhere and not loaded_are_apart
+        else frozenset(one.name for one in uses.parameters if not one.written)
+    )
 
 
 def _contents(row: Argument, begin: Number) -> Contents | None:

@@ -17,7 +17,7 @@ from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.memory import (
     CPU,
     CUDA,
-    KNOWN_ELEMENTS,
+    KNOWN_BYTES,
     META,
     assume_result,
     assumed_result,
@@ -449,7 +449,7 @@ class Handlers:
         self._memory.allocate(result)
         if there != CUDA:
             self._memory.mark(result, there)
-        if known is not None and tensor.numel() <= KNOWN_ELEMENTS:
+        if known is not None and tensor.numel() * tensor.element_size() <= KNOWN_BYTES:
             store_values(result, known.values.detach().to(dtype), is_placeholder=known.is_placeholder)
         return result
 

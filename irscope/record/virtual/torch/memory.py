@@ -25,12 +25,9 @@ _BASE = 0x7F00_0000_0000
 """The first address of the device's memory, as on a real device."""
 _ALIGNMENT = 512
 """The alignment of an allocation in bytes, as in torch's own allocator."""
-KNOWN_ELEMENTS = 16384
-"""Tensors of up to this many elements are computed: lengths, offsets, indices and small weights."""
-_KNOWN_BYTES = 8 * KNOWN_ELEMENTS
-
-_INDEX_BYTES = 64 << 10
-"""Of an integer tensor whose data are stored: lengths, offsets and indices, by which addresses and loops are known."""
+KNOWN_BYTES = 128 << 10
+"""Tensors of up to so many bytes are computed, and their data stored with a launch if they are integers: lengths,
+offsets, indices and small weights, by which addresses and loops are known."""
 
 _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
@@ -219,7 +216,7 @@ def reserve_values(tensor: torch.Tensor, *, is_placeholder: bool = False) -> tor
     if not has_shadow(tensor):
         return None
     storage = tensor.untyped_storage()
-    if storage.nbytes() > _KNOWN_BYTES:
+    if storage.nbytes() > KNOWN_BYTES:
         return None
     data = torch.UntypedStorage(storage.nbytes(), device=CPU)
     setattr(storage, _SHADOW, _Shadow(data, is_placeholder, _Epoch.now))
@@ -352,7 +349,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     """
     # To the functions of the virtual GPU's mode it is a tensor of a GPU.
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        is_small = not tensor.dtype.is_floating_point and tensor.numel() * tensor.element_size() <= _INDEX_BYTES
+        is_small = not tensor.dtype.is_floating_point and tensor.numel() * tensor.element_size() <= KNOWN_BYTES
         if not tensor.is_meta and not most_bytes and not is_small:
             return {}
         if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
@@ -366,7 +363,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         values = known.values.detach().cpu().contiguous()
         if not values.dtype.is_floating_point:
             row |= {"least": int(values.min()), "greatest": int(values.max())}
-            most_bytes = max(most_bytes, _INDEX_BYTES)
+            most_bytes = max(most_bytes, KNOWN_BYTES)
         size = values.numel() * values.element_size()
         if not known.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)

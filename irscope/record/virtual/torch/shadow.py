@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 from irscope.record.virtual.torch.memory import (
     CPU,
-    KNOWN_ELEMENTS,
+    KNOWN_BYTES,
     covers,
     has_shadow,
     has_values,
@@ -51,7 +51,7 @@ _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, to
 """They write running averages that torch's version counters do not count."""
 _OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
 """They overwrite all of their first argument."""
-_OPERAND_ELEMENTS = 4 * KNOWN_ELEMENTS
+_OPERAND_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
-    return tensor.numel() <= KNOWN_ELEMENTS
+    return tensor.numel() * tensor.element_size() <= KNOWN_BYTES
 
 
 def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
