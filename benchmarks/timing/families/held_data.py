@@ -291,28 +291,16 @@ def _lattice_fluid(
 ):  # fmt: skip
     row = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     column = tl.program_id(0) * BLOCK_W + tl.arange(0, BLOCK_W)
-    f0 = _pulled(now, row, column, height, width, 0, PLANES)
-    f1 = _pulled(now, row, column, height, width, 1, PLANES)
-    f2 = _pulled(now, row, column, height, width, 2, PLANES)
-    f3 = _pulled(now, row, column, height, width, 3, PLANES)
-    f4 = _pulled(now, row, column, height, width, 4, PLANES)
-    f5 = _pulled(now, row, column, height, width, 5, PLANES)
-    f6 = _pulled(now, row, column, height, width, 6, PLANES)
-    f7 = _pulled(now, row, column, height, width, 7, PLANES)
-    f8 = _pulled(now, row, column, height, width, 8, PLANES)
+    parts = ()
+    for number in tl.static_range(9):
+        parts += (_pulled(now, row, column, height, width, number, PLANES),)
+    f0, f1, f2, f3, f4, f5, f6, f7, f8 = parts
     mass = f0 + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8
     x = (f2 + f5 + f8 - f0 - f3 - f6) / mass
     y = (f6 + f7 + f8 - f0 - f1 - f2) / mass
     cell, cells = row[:, None] * width + column[None, :], height * width
-    _relax(later, f0, mass, x, y, cell, cells, rate, 0, PLANES)
-    _relax(later, f1, mass, x, y, cell, cells, rate, 1, PLANES)
-    _relax(later, f2, mass, x, y, cell, cells, rate, 2, PLANES)
-    _relax(later, f3, mass, x, y, cell, cells, rate, 3, PLANES)
-    _relax(later, f4, mass, x, y, cell, cells, rate, 4, PLANES)
-    _relax(later, f5, mass, x, y, cell, cells, rate, 5, PLANES)
-    _relax(later, f6, mass, x, y, cell, cells, rate, 6, PLANES)
-    _relax(later, f7, mass, x, y, cell, cells, rate, 7, PLANES)
-    _relax(later, f8, mass, x, y, cell, cells, rate, 8, PLANES)
+    for number in tl.static_range(9):
+        _relax(later, parts[number], mass, x, y, cell, cells, rate, number, PLANES)
 
 
 @family(combine(8, PLANES=(0, 1), BLOCK_H=(1, 2, 4), BLOCK_W=(128, 256, 512), num_warps=(2, 4, 8)))

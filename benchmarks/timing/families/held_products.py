@@ -35,9 +35,9 @@ def _linear_gelu(
         sums = tl.dot(left, right, sums)
     tile = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
     arrived = SPLITS - 1
+    inner = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    tile_parts = parts + tile * SPLITS * (BLOCK_M * BLOCK_N) + inner
     if SPLITS > 1:
-        inner = tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-        tile_parts = parts + tile * SPLITS * (BLOCK_M * BLOCK_N) + inner
         tl.store(tile_parts + tl.program_id(2) * (BLOCK_M * BLOCK_N), sums)
         tl.debug_barrier()
         arrived = tl.atomic_add(counters + tile, 1)

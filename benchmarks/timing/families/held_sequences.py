@@ -203,11 +203,10 @@ def _recurrent_heads(
     state = tl.zeros([BLOCK_B, WIDTH], tl.float32)
     reset, update, new = _gates(given, sequence, 0, length, heads, column, WIDTH)
     for time in range(length):
-        if AHEAD:
-            # Those of the next step, while this one is computed.
-            next_reset, next_update, next_new = _gates(given, sequence, time + 1, length, heads, column, WIDTH)
-        else:
-            reset, update, new = _gates(given, sequence, time, length, heads, column, WIDTH)
+        # Of this step, or of the next one, while this one is computed.
+        loaded_reset, loaded_update, loaded_new = _gates(given, sequence, time + AHEAD, length, heads, column, WIDTH)
+        if not AHEAD:
+            reset, update, new = loaded_reset, loaded_update, loaded_new
         half = state.to(weights.dtype.element_ty)
         reset = tl.sigmoid(reset + tl.dot(half, reset_weight))
         update = tl.sigmoid(update + tl.dot(half, update_weight))
@@ -215,8 +214,7 @@ def _recurrent_heads(
         state = update * state + (1.0 - update) * new
         step = sequence.to(tl.int64) * length + time
         tl.store(out + step[:, None] * heads * WIDTH + column[None, :], state.to(out.dtype.element_ty))
-        if AHEAD:
-            reset, update, new = next_reset, next_update, next_new
+        reset, update, new = loaded_reset, loaded_update, loaded_new
 
 
 @family(combine(8, AHEAD=(0, 1), BLOCK_B=(16, 32), num_warps=(1, 2, 4, 8)))
