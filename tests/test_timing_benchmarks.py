@@ -121,12 +121,14 @@ def test_every_kernel_of_a_library_is_of_a_stated_release():
     assert len({libraries.file_of(source) for source in libraries.SOURCES.values()}) == len(libraries.SOURCES) >= 48
 
 
-def test_every_unseen_family_has_a_reference():
+@pytest.mark.parametrize(("prefix", "count"), [("unseen_", 24), ("held_", 18)])
+def test_every_later_family_has_a_reference(prefix, count):
+    import benchmarks.timing.checking_held_out
     import benchmarks.timing.checking_unseen
     import benchmarks.timing.families  # noqa: F401
     from benchmarks.timing.checking import REFERENCES
     from benchmarks.timing.family import FAMILIES
 
-    unseen = [row for row in FAMILIES.values() if row.name.startswith("unseen_")]
-    assert {row.name for row in unseen} == {name for name in REFERENCES if name.startswith("unseen_")}
-    assert [len(row.configs) for row in unseen] == [8] * 24
+    later = [row for row in FAMILIES.values() if row.name.startswith(prefix)]
+    assert {row.name for row in later} == {name for name in REFERENCES if name.startswith(prefix)}
+    assert [len(row.configs) for row in later] == [8] * count

@@ -3,7 +3,8 @@
 Families whose names begin with `fresh_` were written later, without sight of the model: a second validation set. Those
 whose names begin with `specialized_` have specialised warps, which are modelled and were not measured before. Those of
 `unseen_` and `library_` were also written without sight of the model, after it had been fitted: kernels of other kinds,
-and kernels of released libraries.
+and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
+measured time.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import random
 from collections.abc import Iterable
 from typing import Literal
 
-Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries"]
-PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries")
+Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out"]
+PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out")
 _PREFIXES: dict[str, Part] = {
     "fresh_": "fresh",
     "specialized_": "specialized",
     "unseen_": "unseen",
     "library_": "libraries",
+    "held_": "held_out",
 }
 
 SEED = 35
