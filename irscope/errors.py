@@ -14,6 +14,7 @@ IrscopeError                the base: every message names the value and the reme
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
 ├── NotRun                  the machine cannot execute a kernel; the message names what is missing
 │   ├── NotComputed         control flow depends on elements with unknown values
+│   ├── LimitExceeded       a run has more work than its limit
 │   └── WaitsForOthers      a program waits for programs that were not executed with it
 ├── WrongProgram            a kernel does what no kernel may, such as a failed assertion
 │   ├── OutOfBounds         an access outside of every storage of the launch
@@ -114,6 +115,10 @@ class NeverEnds(WrongProgram):
 
 class NotComputed(NotRun):
     """Control flow depends on elements with unknown values."""
+
+
+class LimitExceeded(NotRun):
+    """A run has more work than its limit."""
 
 
 class WaitsForOthers(NotRun):

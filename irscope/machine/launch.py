@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NotRun, UsageError
+from irscope.errors import LimitExceeded, NotRun, UsageError
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
@@ -70,15 +70,17 @@ class RunLimits:
     seconds: float | None = None
     """After so long it ends as not run; None for any time. The clock is read between groups of programs."""
     elements: int | None = None
-    """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone."""
+    """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone.
+    An operation counts as 1024 more, the time that it takes without any."""
     jobs: int = 1
     """Threads. Without atomics groups of programs run side by side; what programs that race leave is then open."""
 
 
 NO_LIMITS = RunLimits()
 """But that of memory."""
-SMALL_RUN = RunLimits(memory_bytes=256 << 20, elements=1 << 27)
-"""About a second."""
+SMALL_WORK = RunLimits(elements=1 << 26)
+"""About a second; of what memory there is."""
+SMALL_RUN = replace(SMALL_WORK, memory_bytes=256 << 20)
 Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type at run time under 3.10)
 """An argument of a launch."""
 
@@ -182,9 +184,9 @@ def run(
 
 
 def check_memory(needed_bytes: int, limits: RunLimits) -> None:
-    """Raise NotRun if the tensors of a launch need more memory than its limit."""
+    """Raise LimitExceeded if the tensors of a launch need more memory than its limit."""
     if needed_bytes > limits.memory_bytes:
-        raise NotRun(
+        raise LimitExceeded(
             f"not run: its tensors have {needed_bytes / 2**30:.1f} GiB, and the CPU runs launches with at most "
             f"{limits.memory_bytes / 2**30:g} GiB (--values-memory)"
         )
