@@ -108,6 +108,11 @@ class WrongProgram(IrscopeError):
 class OutOfBounds(WrongProgram):
     """An access to global memory is outside of every storage of the launch."""
 
+    def __init__(self, message: str, row: int = 0) -> None:
+        """`row`: the place of the program among those that ran together."""
+        super().__init__(message)
+        self.row = row
+
 
 class NeverEnds(WrongProgram):
     """A wait or a loop never ends."""

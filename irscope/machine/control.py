@@ -271,7 +271,11 @@ class Machine:
 
     def program_at(self, frame: Bindings, place: int) -> tuple[int, int, int]:
         """The program at a place of a frame."""
-        x, y, z = (int(axis[frame.rows[place]]) for axis in self.program_ids)
+        return self.program_of(frame.rows[place])
+
+    def program_of(self, row: int) -> tuple[int, int, int]:
+        """The program at a place of the launch's part."""
+        x, y, z = (int(axis[row]) for axis in self.program_ids)
         return x, y, z
 
     def is_used(self, value: Value) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import LimitExceeded, NotRun, UsageError
+from irscope.errors import LimitExceeded, NotRun, OutOfBounds, UsageError
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
@@ -48,6 +48,8 @@ class Pointer:
     storage: NDArray[np.uint8]
     """All its bytes; arguments with one and the same array share memory. The run writes into it."""
     offset_bytes: int = 0
+    name: str = ""
+    """Of the argument, for messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +144,8 @@ def run(
     memory = arithmetic.memory(storages, on_access)
     for address, storage in named.items():
         memory.name(next(number for number, one in enumerate(storages) if one is storage), address)
+    for pointer in reversed(pointers_of(arguments)):
+        memory.arguments[next(number for number, one in enumerate(storages) if one is pointer.storage)] = pointer.name
     held = held_arguments(module, arguments, storages, memory, arithmetic)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
@@ -156,7 +160,10 @@ def run(
         machine.is_alone = len(chosen) < prod(grid)
         if turns is not None:
             machine.turns = (turns, int(np.searchsorted(chosen, part[0])))
-        machine.run(held)
+        try:
+            machine.run(held)
+        except OutOfBounds as error:
+            raise OutOfBounds(f"program {machine.program_of(error.row)}: {error}") from error
         return machine.printed
 
     budget = None if limits.elements is None else ElementBudget(limits.elements)

@@ -481,4 +481,5 @@ def _element_at(inputs: Inputs, difference: RingDifference) -> tuple[str, tuple[
         if rest == 0 and difference.offset_bytes >= offset:
             return name, tuple(element)
         return f"{name} + {difference.offset_bytes - offset} bytes", ()
-    return f"storage {difference.storage} + {difference.offset_bytes} bytes", ()
+    name = next(one.name for one in pointers if isinstance(one, Pointer) and one.storage is storage)
+    return f"memory of {name} + {difference.offset_bytes} bytes", ()

@@ -31,7 +31,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         (
             4,
-            "verify: wrong: IRS901 access out of bounds at launched_kernels.py:{line}; this is launch 2 of the compile, ",
+            "verify: wrong: IRS901 access out of bounds at launched_kernels.py:{line}; this is launch 2 of the compile",
         ),
         (1, "verify: safe: "),
     ],
