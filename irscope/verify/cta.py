@@ -232,7 +232,7 @@ class CtaVerifier:
     def _parts(self, race: SharedRace) -> bool:
         """Whether the threads of a race are in different partitions of warps: the lowering puts no barrier between."""
         warps, width = self.module.option("num-warps"), max(self.capture.target.warp_size, 1)
-        if not isinstance(warps, int) or race.first_thread is None or race.second_thread is None:
+        if not isinstance(warps, int) or race.first_thread is None:
             return False
         # Triton numbers the warps of larger partitions first.
         sizes = [
