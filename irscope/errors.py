@@ -14,6 +14,7 @@ IrscopeError                the base: every message names the value and the reme
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
 ├── NotRun                  the machine cannot execute a kernel; the message names what is missing
 │   ├── NotComputed         control flow depends on elements with unknown values
+│   ├── LimitExceeded       a run has more work than its limit
 │   └── WaitsForOthers      a program waits for programs that were not executed with it
 ├── WrongProgram            a kernel does what no kernel may, such as a failed assertion
 │   ├── OutOfBounds         an access outside of every storage of the launch
@@ -107,6 +108,11 @@ class WrongProgram(IrscopeError):
 class OutOfBounds(WrongProgram):
     """An access to global memory is outside of every storage of the launch."""
 
+    def __init__(self, message: str, row: int = 0) -> None:
+        """`row`: the place of the program among those that ran together."""
+        super().__init__(message)
+        self.row = row
+
 
 class NeverEnds(WrongProgram):
     """A wait or a loop never ends."""
@@ -114,6 +120,10 @@ class NeverEnds(WrongProgram):
 
 class NotComputed(NotRun):
     """Control flow depends on elements with unknown values."""
+
+
+class LimitExceeded(NotRun):
+    """A run has more work than its limit."""
 
 
 class WaitsForOthers(NotRun):

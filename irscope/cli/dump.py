@@ -53,17 +53,29 @@ def dump(
 
 
 _MOST_VERIFIED = 4
-"""Captures in whose summary stands whether they are safe: each takes up to a second."""
+"""Launches in whose summary stands whether they are safe, and captures: each takes up to a second."""
 
 
 def _safety(captures: StoredCaptures) -> str:
     """A line of `irscope verify`: the answers, and what is wrong."""
+    from irscope.verify.launches import verify_launches
     from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
     launched = [one for one in captures if one.launch.record is not None and one.failure is None]
     if not launched or len(captures) > _MOST_VERIFIED:
         return ""
-    summaries = [verify_launch(one, elements=QUICK_ELEMENTS).summary for one in launched]
+    summaries: list[str] = []
+    left = _MOST_VERIFIED - len(launched)
+    for one in launched:
+        others = len(one.launch.others)
+        if others > left:
+            summary = verify_launch(one, elements=QUICK_ELEMENTS, earlier=[*captures]).summary
+            notes = (f"of {others + 1} launches of the compile the first; irscope verify checks the others",)
+        else:
+            verdict = verify_launches(one, elements=QUICK_ELEMENTS, earlier=[*captures])
+            summary, notes = verdict.summary, verdict.notes if others else ()
+            left -= others
+        summaries.append("; ".join((summary, *notes)))
     return "".join(f"verify: {text}\n" for text in dict.fromkeys(summaries))
 
 

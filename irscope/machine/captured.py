@@ -167,12 +167,12 @@ def _storage(one: Argument, shared: NDArray[np.uint8] | None, *, is_read: bool) 
             # What is no element of the tensor.
             storage[...] = 0xFF
     if not storage.flags.writeable:
-        return Pointer(storage, first), np.broadcast_to(np.zeros((), dtype), one.shape)
+        return Pointer(storage, first, one.path), np.broadcast_to(np.zeros((), dtype), one.shape)
     if is_beyond:
-        return Pointer(storage, first), storage[: size // dtype.itemsize * dtype.itemsize].view(dtype)
+        return Pointer(storage, first, one.path), storage[: size // dtype.itemsize * dtype.itemsize].view(dtype)
     strides = tuple(stride * dtype.itemsize for stride in one.strides)
     tensor = np.ndarray(one.shape, dtype, storage, first, strides)
-    return Pointer(storage, first), tensor
+    return Pointer(storage, first, one.path), tensor
 
 
 def recorded_results(capture: Capture) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.errors import NeverEnds, NotRun, WaitsForOthers
+from irscope.errors import LimitExceeded, NeverEnds, NotRun, WaitsForOthers
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
@@ -208,17 +208,22 @@ Observer = Callable[["Machine", Step, Bindings, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
 
+_LEAST_WORK = 1024
+"""Elements that are computed in the time that an operation takes without any."""
+
+
 class ElementBudget:
-    """How many elements a run may still compute."""
+    """How many elements a run may still compute; an operation, however small, counts as some."""
 
     def __init__(self, elements: int) -> None:
         self.elements = elements
 
     def spend(self, steps: Sequence[Step], programs: int) -> None:
-        """Take what the operations of a block compute; raises NotRun if nothing is left."""
+        """Take what the operations of a block compute; raises LimitExceeded if nothing is left."""
+        self.elements -= _LEAST_WORK * len(steps)
         self.elements -= programs * sum(prod(one.shape) for step in steps for one in step.types)
         if self.elements < 0:
-            raise NotRun("not run: more work than the limit of this run")
+            raise LimitExceeded("not run: more work than the limit of this run")
 
 
 class Machine:
@@ -266,7 +271,11 @@ class Machine:
 
     def program_at(self, frame: Bindings, place: int) -> tuple[int, int, int]:
         """The program at a place of a frame."""
-        x, y, z = (int(axis[frame.rows[place]]) for axis in self.program_ids)
+        return self.program_of(frame.rows[place])
+
+    def program_of(self, row: int) -> tuple[int, int, int]:
+        """The program at a place of the launch's part."""
+        x, y, z = (int(axis[row]) for axis in self.program_ids)
         return x, y, z
 
     def is_used(self, value: Value) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NotRun, UsageError
+from irscope.errors import LimitExceeded, NotRun, OutOfBounds, UsageError
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
@@ -48,6 +48,8 @@ class Pointer:
     storage: NDArray[np.uint8]
     """All its bytes; arguments with one and the same array share memory. The run writes into it."""
     offset_bytes: int = 0
+    name: str = ""
+    """Of the argument, for messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,15 +72,17 @@ class RunLimits:
     seconds: float | None = None
     """After so long it ends as not run; None for any time. The clock is read between groups of programs."""
     elements: int | None = None
-    """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone."""
+    """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone.
+    An operation counts as 1024 more, the time that it takes without any."""
     jobs: int = 1
     """Threads. Without atomics groups of programs run side by side; what programs that race leave is then open."""
 
 
 NO_LIMITS = RunLimits()
 """But that of memory."""
-SMALL_RUN = RunLimits(memory_bytes=256 << 20, elements=1 << 27)
-"""About a second."""
+SMALL_WORK = RunLimits(elements=1 << 26)
+"""About a second; of what memory there is."""
+SMALL_RUN = replace(SMALL_WORK, memory_bytes=256 << 20)
 Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type at run time under 3.10)
 """An argument of a launch."""
 
@@ -140,6 +144,8 @@ def run(
     memory = arithmetic.memory(storages, on_access)
     for address, storage in named.items():
         memory.name(next(number for number, one in enumerate(storages) if one is storage), address)
+    for pointer in reversed(pointers_of(arguments)):
+        memory.arguments[next(number for number, one in enumerate(storages) if one is pointer.storage)] = pointer.name
     held = held_arguments(module, arguments, storages, memory, arithmetic)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
@@ -154,7 +160,10 @@ def run(
         machine.is_alone = len(chosen) < prod(grid)
         if turns is not None:
             machine.turns = (turns, int(np.searchsorted(chosen, part[0])))
-        machine.run(held)
+        try:
+            machine.run(held)
+        except OutOfBounds as error:
+            raise OutOfBounds(f"program {machine.program_of(error.row)}: {error}") from error
         return machine.printed
 
     budget = None if limits.elements is None else ElementBudget(limits.elements)
@@ -182,9 +191,9 @@ def run(
 
 
 def check_memory(needed_bytes: int, limits: RunLimits) -> None:
-    """Raise NotRun if the tensors of a launch need more memory than its limit."""
+    """Raise LimitExceeded if the tensors of a launch need more memory than its limit."""
     if needed_bytes > limits.memory_bytes:
-        raise NotRun(
+        raise LimitExceeded(
             f"not run: its tensors have {needed_bytes / 2**30:.1f} GiB, and the CPU runs launches with at most "
             f"{limits.memory_bytes / 2**30:g} GiB (--values-memory)"
         )

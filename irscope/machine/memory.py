@@ -69,6 +69,8 @@ class GlobalMemory:
                 self._bytes[start:begin] = storage
         self._bytes[begin:] = 0xFF
         self.on_access = on_access
+        self.arguments: dict[int, str] = {}
+        """Number of a storage → the argument that points into it, for messages."""
         self.changes = 0
         """How many writes changed something: of a few elements, whose values are compared, or of many."""
 
@@ -224,13 +226,13 @@ class GlobalMemory:
         for first, end, distance in self._elsewhere:
             addresses = np.where((addresses >= first) & (addresses < end), addresses + distance, addresses)
         places = addresses - _BASE
-        self._check(kind, places, dtype.itemsize)
+        self._check(kind, places, dtype.itemsize, rows)
         shift = dtype.itemsize.bit_length() - 1
         if shift and int(np.bitwise_or.reduce(places, axis=None)) & (dtype.itemsize - 1):
             raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is not a multiple of them")
         return places >> shift if shift else places, mask
 
-    def _check(self, kind: _AccessKind, places: Array, size: int) -> None:
+    def _check(self, kind: _AccessKind, places: Array, size: int, rows: Array) -> None:
         low, high = int(places.min()), int(places.max())
         first = int(np.searchsorted(self._starts, low, "right")) - 1
         if first >= 0 and high + size <= self._starts[first] + self._sizes[first]:
@@ -247,13 +249,19 @@ class GlobalMemory:
                     f"not run: a {kind} reaches address {address:#x}, which is in no tensor of the launch: what a "
                     "tensor of pointers points to is not known"
                 )
-            beyond = int(places[at]) - self._starts[owner] if owner >= 0 else int(places[at])
+            beyond = int(places[at]) - self._starts[max(owner, 0)]
+            # What lies before the first storage.
+            owner = max(owner, 0)
             raise OutOfBounds(
                 f"{'an' if kind == 'atomic' else 'a'} {kind} of {size} bytes is out of bounds at {int(outside.sum())} "
-                f"of the elements, the first is element "
-                f"{list(at[1:])} of program {at[0]} of those that ran together, {beyond} bytes from the beginning of "
-                f"storage {owner}, which has {self._sizes[owner] if owner >= 0 else 0} bytes"
+                f"of the elements, the first is element {list(at[1:])}, {beyond} bytes from the beginning of "
+                f"{self._named(owner)}, which has {self._sizes[owner]} bytes",
+                int(rows[at[0]]),
             )
+
+    def _named(self, storage: int) -> str:
+        name = self.arguments.get(storage)
+        return f"the memory of {name}" if name else f"storage {storage}"
 
 
 def _turns(places: Array) -> list[Array]:

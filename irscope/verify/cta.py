@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -217,7 +218,7 @@ class CtaVerifier:
         off = [one.label for one in self.capture.passes() if one.outcome == "skipped"]
         if off:
             return f"{', '.join(off[:3])}, switched off"
-        if race.kind == "no barrier":
+        if race.kind == "no barrier" and not self._parts(race):
             return _LOWERING
         if self._author == KERNEL:
             return KERNEL
@@ -227,6 +228,20 @@ class CtaVerifier:
             if text and any(f".{name}" in text for name in waits):
                 return snapshot.label
         return _LOWERING
+
+    def _parts(self, race: SharedRace) -> bool:
+        """Whether the threads of a race are in different partitions of warps: the lowering puts no barrier between."""
+        warps, width = self.module.option("num-warps"), max(self.capture.target.warp_size, 1)
+        if not isinstance(warps, int) or race.first_thread is None:
+            return False
+        # Triton numbers the warps of larger partitions first.
+        sizes = [
+            sorted(filter(None, one.partition_warps[1:]), reverse=True)
+            for one in self.module.walk() if one.opcode == "warp_specialize"
+        ]  # fmt: skip
+        ends = {width * (warps + total) for each in sizes for total in accumulate([0, *each])}
+        low, high = sorted((race.first_thread, race.second_thread))
+        return any(low < end <= high for end in ends)
 
     def _witness(self, item: Instruction, thread: int | None, program: tuple[int, int, int]) -> AccessWitness:
         lanes = max(self.capture.target.warp_size, 1)

@@ -18,11 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope.device.measurement import Agreement
-from irscope.errors import NotRun, UsageError, WrongProgram
+from irscope.errors import LimitExceeded, NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import agreement_of, moved_runs
-from irscope.machine.arithmetic import is_float
+from irscope.machine.arithmetic import Arithmetic, is_float
 from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
-from irscope.machine.launch import HostDescriptor, Pointer
+from irscope.machine.launch import NO_LIMITS, HostDescriptor, Pointer, RunLimits
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
@@ -98,6 +98,8 @@ class MeaningVerdict:
     all_programs: int = 0
     lowering: PassMeaning | None = None
     """Of the PTX, compared with the TTGIR; None without PTX. The answer does not depend on it if it is not decided."""
+    is_exceeded: bool = False
+    """Whether it is not decided since that is more work than a limit."""
 
     @property
     def answer(self) -> _MeaningAnswer:
@@ -177,21 +179,29 @@ def verify_lowering(capture: Capture, *, values: Mapping[str, Any] | None = None
 
 
 def compare_captures(
-    left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS, values: Mapping[str, Any] | None = None
-) -> MeaningVerdict:
+    left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS, values: Mapping[str, Any] | None = None,
+    limits: RunLimits = NO_LIMITS,
+) -> MeaningVerdict:  # fmt: skip
     """Compare the meaning of two compiles of one kernel: the last TTIR or TTGIR of each, on the same arguments.
 
-    Their constants and grids may differ; then all programs are run. Raises UsageError for captures whose tensors are
-    not the same.
+    Their constants and grids may differ; then all programs are run. With more work than the limit of a run, one program
+    is compared, and nothing if that is too much as well. Raises UsageError for captures whose tensors are not the same.
     """
     reason = _not_run(left) or _not_run(right)
     if reason:
         return MeaningVerdict(reason=reason)
     texts = [last_text(one) for one in (left, right)]
     same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
-    comparison = _Comparison(left, programs if same_tiles else None, values, other=right)
-    row = comparison.compare(f"{_named(left)} → {_named(right)}", *texts)
-    return MeaningVerdict((row,), "", comparison.count, comparison.all_programs)
+    label = f"{_named(left)} → {_named(right)}"
+    try:
+        comparison = _Comparison(left, programs if same_tiles else None, values, right, limits)
+        row = comparison.compare(label, *texts)
+        if comparison.is_exceeded and same_tiles and comparison.count > 1:
+            comparison = _Comparison(left, 1, values, right, limits)
+            row = comparison.compare(label, *texts)
+    except LimitExceeded as error:
+        return MeaningVerdict(reason=str(error), is_exceeded=True)
+    return MeaningVerdict((row,), "", comparison.count, comparison.all_programs, is_exceeded=comparison.is_exceeded)
 
 
 def compare_texts(capture: Capture, before: str, after: str) -> PassMeaning:
@@ -244,23 +254,28 @@ class _Comparison:
     """Compares texts with the arguments of one launch."""
 
     def __init__(
-        self, capture: Capture, programs: int | None, values: Mapping[str, Any] | None, other: Capture | None = None
-    ) -> None:
-        self._capture, self._values = capture, values
+        self, capture: Capture, programs: int | None, values: Mapping[str, Any] | None, other: Capture | None = None,
+        limits: RunLimits = NO_LIMITS,
+    ) -> None:  # fmt: skip
+        self._capture, self._values, self._limits = capture, values, limits
+        self.is_exceeded = False
+        """Whether a run had more work than its limit."""
         self._other = other or capture
         self._grids = [one.launch.grid or (1, 1, 1) for one in (capture, self._other)]
         self._programs = [sampled_programs(grid, programs) or range(prod(grid)) for grid in self._grids]
         self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
-        self._inputs = captured_inputs(capture, values)
+        self._inputs = captured_inputs(capture, values, limits=limits)
         self._other_inputs = self._inputs
         if other is not None:
-            self._other_inputs = captured_inputs(other, values)
+            self._other_inputs = captured_inputs(other, values, limits=limits)
             _refuse_others(self._inputs, self._other_inputs)
         self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
 
     def compare(self, label: str, before: str, after: str) -> PassMeaning:
-        runs = [self._in_ring(before, 0), self._in_ring(after, 1)]
-        left, right = runs
+        left = self._in_ring(before, 0)
+        right = left if self.is_exceeded else self._in_ring(after, 1)
+        if self.is_exceeded:
+            return PassMeaning(label, "not decided", str(right), arithmetic="")
         if isinstance(left, RingMemory) and isinstance(right, RingMemory):
             try:
                 difference = first_difference(left, right)
@@ -269,7 +284,7 @@ class _Comparison:
             if difference is None:
                 return PassMeaning(label, "same")
             return self._confirmed(label, before, after, difference)
-        errors = [one for one in runs if isinstance(one, (NotRun, WrongProgram))]
+        errors = [one for one in (left, right) if isinstance(one, (NotRun, WrongProgram))]
         return self._ordinary(label, before, after, str(errors[-1]))
 
     # ── ring arithmetic ───────────────────────────────────────────────────────────────────────────────────────
@@ -286,7 +301,7 @@ class _Comparison:
         arithmetic = RingArithmetic(1)
         inputs = self._other_inputs if side else self._inputs
         try:
-            run_text(text, self._grids[side], inputs, programs=programs, arithmetic=arithmetic)
+            self._run_limited(text, side, inputs, programs, arithmetic)
         except (NotRun, WrongProgram) as error:
             return error
         assert arithmetic.result is not None
@@ -392,7 +407,18 @@ class _Comparison:
         return inputs
 
     def _run(self, text: str, side: int, programs: Sequence[int], number: int) -> dict[str, Array]:
-        return run_text(text, self._grids[side], self._varied(side, number), programs=programs)
+        return self._run_limited(text, side, self._varied(side, number), programs)
+
+    def _run_limited(
+        self, text: str, side: int, inputs: Inputs, programs: Sequence[int], arithmetic: Arithmetic | None = None
+    ) -> dict[str, Array]:
+        try:
+            return run_text(
+                text, self._grids[side], inputs, programs=programs, arithmetic=arithmetic, limits=self._limits
+            )
+        except LimitExceeded:
+            self.is_exceeded = True
+            raise
 
     def _agreement(
         self, before: str, after: str, programs: Sequence[Sequence[int]], number: int,
@@ -402,7 +428,7 @@ class _Comparison:
         baseline = self._run(before, 0, programs[0], number)
         found = self._run(after, 1, programs[1], number)
         moved = moved_runs(
-            lambda inputs, _: run_text(before, self._grids[0], inputs, programs=programs[0]),
+            lambda inputs, _: self._run_limited(before, 0, inputs, programs[0]),
             partial(self._varied, 0, number), 0,
         )  # fmt: skip
         agreement = agreement_of(
@@ -455,4 +481,5 @@ def _element_at(inputs: Inputs, difference: RingDifference) -> tuple[str, tuple[
         if rest == 0 and difference.offset_bytes >= offset:
             return name, tuple(element)
         return f"{name} + {difference.offset_bytes - offset} bytes", ()
-    return f"storage {difference.storage} + {difference.offset_bytes} bytes", ()
+    name = next(one.name for one in pointers if isinstance(one, Pointer) and one.storage is storage)
+    return f"memory of {name} + {difference.offset_bytes} bytes", ()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.errors import NeverEnds, NotRun, WrongProgram
+from irscope.errors import NeverEnds, NotRun, OutOfBounds, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import HostDescriptor, Pointer, run
 
@@ -331,3 +331,28 @@ def test_a_tile_is_copied_by_an_amd_gpu_once_it_is_waited_for():
     %w = amdg.async_tdm_wait {num = 0 : i32}
     amdg.async_tdm_copy_local_to_global %d[%c0] from %m : !ttg.memdesc<4xi32, #s, #smem, mutable> -> !tt.tensordesc<4xi32>"""  # noqa: E501
     assert in_memory(body, [10, 11, 12, 13, 14, 15, 16, 17]) == [12, 13, 14, 15, 14, 15, 16, 17]
+
+
+READS_FAR = """module {
+  tt.func public @k(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+    %at = tt.get_program_id x : i32
+    %from = tt.addptr %y, %at : !tt.ptr<f32>, i32
+    %v = tt.load %from : !tt.ptr<f32>
+    %to = tt.addptr %x, %at : !tt.ptr<f32>, i32
+    tt.store %to, %v : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("programs", [None, [1, 4, 7]])
+def test_an_access_out_of_bounds_is_told_with_its_argument_and_program(programs):
+    x, y = (np.zeros(count * 4, np.uint8) for count in (8, 3))
+    arguments = [Pointer(x, name="x_ptr"), Pointer(y, name="y_ptr")]
+    first = 3 if programs is None else 4
+    told = (
+        rf"program \({first}, 0, 0\): a load of 4 bytes is out of bounds .* {4 * first} bytes .* memory of y_ptr, which"
+    )
+    with pytest.raises(OutOfBounds, match=told):
+        run(parse_mlir(READS_FAR), (8, 1, 1), arguments, programs=programs)

@@ -11,9 +11,10 @@ from irscope.analysis.findings.search import LEAST_GAIN
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed
 from irscope.errors import IrscopeError
+from irscope.machine.launch import SMALL_WORK
 from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials
-from irscope.verify.meaning import MeaningVerdict, compare_captures
+from irscope.verify.meaning import DEFAULT_PROGRAMS, MeaningVerdict, compare_captures
 
 FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
 """Adds the times of successful fixes, from the findings and the captures of all changes that were compiled."""
@@ -140,7 +141,8 @@ def _verified(
 ) -> tuple[Finding, ...]:
     """Findings whose fixes were executed next to the unchanged launch: a change of the result is no fix.
 
-    A change of the data, or of the constants that the grid follows from, is not executed, which is said.
+    A change of the data, or of the constants that the grid follows from, is not executed, which is said; and so is a
+    launch of much work, of which one program at the most is compared, for the first fix.
     """
     known: dict[Changes, MeaningVerdict] = {}
 
@@ -151,20 +153,31 @@ def _verified(
             return one
         if any(each.kind not in _SAME_DATA for each in changes):
             return replace(one, proof=replace(proof, effects=(*proof.effects, _NOT_COMPARED)))
+        exceeded = next((verdict for verdict in known.values() if verdict.is_exceeded), None)
         if changes not in known:
-            known[changes] = compare_captures(capture, after)
+            known[changes] = exceeded or compare_captures(capture, after, limits=SMALL_WORK)
         meaning = known[changes]
         if (changed := meaning.culprit) is not None:
             return replace(
                 one, proof=replace(proof, is_better=False, failure=f"computes something else: {changed.detail}")
             )
-        said = "same result" if meaning.answer == "same" else _NOT_COMPARED
-        return replace(one, proof=replace(proof, effects=(*proof.effects, said)))
+        return replace(one, proof=replace(proof, effects=(*proof.effects, _said(meaning))))
 
     return tuple(replace(one, suggestions=tuple(map(with_meaning, one.suggestions))) for one in findings)
 
 
 _NOT_COMPARED = "result not compared"
+
+
+def _said(meaning: MeaningVerdict) -> str:
+    if meaning.is_exceeded:
+        return f"{_NOT_COMPARED}: more work than irscope does for it ('irscope verify --vs' compares)"
+    if meaning.answer != "same":
+        return _NOT_COMPARED
+    few = meaning.programs < min(DEFAULT_PROGRAMS, meaning.all_programs)
+    return f"same result ({meaning.programs} of {meaning.all_programs} programs compared)" if few else "same result"
+
+
 _WORTH_A_SEARCH = 0.1
 """The share of the time that a finding costs from which on other configurations are compiled by default."""
 _PREDICTED = Budget(3, 6, 8)

@@ -11,6 +11,8 @@ from irscope.analysis.findings.fixes import tried
 from irscope.analysis.findings.model import Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget
+from irscope.machine.control import ElementBudget, Step
+from irscope.machine.launch import RunLimits
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.trial import Trial
@@ -114,6 +116,65 @@ def test_of_other_data_nothing_is_compared() -> None:
     assert one.proof is not None
     assert one.proof.is_better
     assert "result not compared" in one.proof.effects
+
+
+LOOP = """module {
+  tt.func public @k(%x: !tt.ptr<i32>, %n: i32, %m: i32) {
+    %first = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %end = arith.constant END : i32
+    scf.for %i = %first to %end step %one : i32 {
+      %v = tt.load %x : !tt.ptr<i32>
+      %w = arith.addi %v, %v : i32
+      tt.store %x, %w : !tt.ptr<i32>
+    }
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("iterations", "programs", "effect"),
+    [
+        (10, 9, "same result"),
+        (100, 9, "same result (1 of 9 programs compared)"),
+        (1 << 24, 9, "result not compared: more work than irscope does for it ('irscope verify --vs' compares)"),
+        (1 << 24, 1, "result not compared: more work than irscope does for it ('irscope verify --vs' compares)"),
+    ],
+)
+def test_no_more_is_executed_than_a_limit_of_work(
+    iterations: int, programs: int, effect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the launch: each run ends where it has done the work of the limit, and two fixes need no more runs."""
+    spent: list[int] = []
+    spend = ElementBudget.spend
+
+    def counted(self: ElementBudget, steps: Sequence[Step], programs: int) -> None:
+        spent.append(len(steps))
+        spend(self, steps, programs)
+
+    monkeypatch.setattr(ElementBudget, "spend", counted)
+    monkeypatch.setattr("irscope.analysis.findings.fixes.SMALL_WORK", RunLimits(elements=1 << 20))
+    # Programs that may meet go one after another: each does the whole loop.
+    monkeypatch.setattr("irscope.machine.launch._ELEMENTS_AT_ONCE", 1)
+    text = LOOP.replace("END", str(iterations))
+
+    def launched(spilled: int) -> Capture:
+        made = capture(text, spilled)
+        return replace(made, launch=replace(made.launch, grid=(programs, 1, 1)))
+
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, launched(0)) for index, _ in enumerate(trials))
+
+    found = [finding("IRS501", *WARPS), finding("IRS502", FixChange("option", "num_warps", 2))]
+    answers, _ = tried(Studied(launched(64)), found, compiled, Budget())
+    for answer in answers:
+        (one,) = answer.suggestions
+        assert one.proof is not None
+        assert one.proof.is_better
+        assert one.proof.effects[-1] == effect
+    assert sum(spent) <= 4 * 1024
 
 
 def test_the_changes_of_one_kind_are_compiled_together_first() -> None:

@@ -1,0 +1,51 @@
+"""`irscope dump`: the line of its summary about whether launches are safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from irscope.cli.commands import main_group
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.store.file import save
+
+KERNELS = Path(__file__).parents[1] / "verify" / "launched_kernels.py"
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> str:
+    request = request_for(KERNELS, targets=("cuda:90",), disassemble=False, layouts=False, snapshots="none")
+    (gathers,) = (one for one in record_request(request).captures if one.name == "gathers")
+    path = tmp_path_factory.mktemp("captures") / "gathers.irscope"
+    save(gathers, path)
+    return str(path)
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (
+            4,
+            "verify: wrong: IRS901 access out of bounds at launched_kernels.py:{line}; this is launch 2 of the compile",
+        ),
+        (1, "verify: safe: "),
+    ],
+)
+def test_the_summary_is_about_all_launches_or_says_of_which(
+    stored: str, most: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first launch of two is safe, the second one is not."""
+    monkeypatch.setattr("irscope.cli.dump._MOST_VERIFIED", most)
+    result = CliRunner().invoke(main_group(), ["dump", stored])
+    assert result.exit_code == 0, result.output
+    (line,) = (row for row in result.stdout.split("\n") if row.startswith("verify: "))
+    source = KERNELS.read_text("utf-8").split("\n")
+    at = next(number for number, text in enumerate(source, 1) if "tl.load(x_ptr + tl.load(" in text)
+    assert line.startswith(told.replace("{line}", str(at))), line
+    is_first = "of 2 launches of the compile the first; irscope verify checks the others" in line
+    assert is_first == (most == 1), line
