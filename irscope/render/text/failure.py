@@ -11,8 +11,6 @@ _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
 _LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
-# File "/home/me/matmul.py", line 39, in kernel
-_FRAMES = re.compile(r'^ *File "([^"\n]+\.py)", line (\d{1,7})', re.MULTILINE)
 _SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
 _TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
@@ -30,8 +28,12 @@ def failed_line(capture: Capture) -> tuple[str, int] | None:
         # An error of the pipeline has the location of the module: the kernel's `def`.
         if is_error and not message.startswith(_SAYS_NOTHING) and file.endswith(".py"):
             return (file, int(line)) if line.isdecimal() and len(line) < 8 else None
-    if capture.failure is not None and (found := _FRAMES.findall(capture.failure.message)):
-        return found[-1][0], int(found[-1][1])
+    # File "/home/me/matmul.py", line 39, in kernel
+    for text in reversed(capture.failure.message.splitlines() if capture.failure is not None else ()):
+        file, _, rest = text.strip().removeprefix('File "').partition('", line ')
+        line = rest.partition(",")[0]
+        if file.endswith(".py") and line.isdecimal() and len(line) < 8:
+            return file, int(line)
     if (at := ptx_line(capture)) is not None:
         from irscope.ir.locations.stages import capture_locations
 
