@@ -12,8 +12,9 @@ from irscope.model.capture import Artifact, Capture, stage_named
 from irscope.model.plain import constant_value
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
+MATRIX_FAMILIES = ("wgmma", "mma", "tcgen05", "mfma", "wmma")
 KEY_FAMILIES = (
-    "wgmma", "mma", "tcgen05", "mfma", "wmma", "ldmatrix", "stmatrix", "tma", "cp.async", "ld.global", "st.global",
+    *MATRIX_FAMILIES, "ldmatrix", "stmatrix", "tma", "cp.async", "ld.global", "st.global",
     "ld.shared", "st.shared", "ld.local", "st.local", "atomic", "shuffle", "barrier", "special",
 )  # fmt: skip
 

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 _MOST_LINES = 10
 _BUSY = ("execution", "issue", "integer and logic", "FMA", "special functions", "float64")
 _LOOKS = {**dict.fromkeys(_BUSY, "bar"), "copies in flight": "f2", "memory latency": "f2", "DRAM": "f3", "L2": "f3",
-          "barrier": "f4"}  # fmt: skip
+          "barrier": "f4", "memory pipe": "f6", "shared memory": "f6"}  # fmt: skip
 _MEANINGS = {
     "bar": "executes",
     "f2": "memory latency",
     "f3": "queue of L2 or DRAM",
     "f4": "barrier",
+    "f6": "memory pipe, shared memory",
     "f1": "other stall",
 }
 """What each colour of a timeline stands for."""
@@ -325,6 +326,7 @@ _LEAST_SHARE = 0.005
 """Parts of a smaller share are shown as one line."""
 _TILES = {"pass": 0, "front end": 1, "stage": 2, "llvm": 3, "call": 4, "tool": 5, "compile": 6}
 """The colour of each kind of part of a compile."""
+_KINDS = {"llvm": "LLVM pass"}
 
 
 def times_text(capture: Capture, *, width: int | None, color: bool) -> str:
@@ -415,12 +417,21 @@ def times_svg(capture: Capture) -> str:
     """A flame graph: each part as wide as its time, and below it the parts within it; time goes to the right."""
     tree = time_tree(capture.times or CompileTimes(()))
     deepest = _depth(tree.root)
-    canvas = Canvas(None, 1280, 130 + _ROW * deepest)
+    canvas = Canvas(None, 1280, 148 + _ROW * deepest)
     canvas.head(capture.name, str(capture.target), f"{_ms(tree.whole_ns)} ms")
     said = f"Where the compile's time went: {percent(tree.accounted)} accounted for"
-    area = canvas.panel(Rect(24, 64, 1232, 50 + _ROW * deepest), said, "irscope's own recording left out")
+    area = canvas.panel(Rect(24, 64, 1232, 68 + _ROW * deepest), said, "irscope's own recording left out")
     _flame(canvas, tree.root, Rect(area.left, area.top, area.width, _ROW), area.width / _whole(tree))
+    held = set(_kinds(tree.root))
+    looks = [(f"f{tile}", _KINDS.get(kind, kind)) for kind, tile in _TILES.items() if kind in held]
+    canvas.legend(area.left, area.top + _ROW * deepest + 16, looks, area.right)
     return canvas.svg(f"{capture.name}: where {_ms(tree.whole_ns)} ms of compiling went")
+
+
+def _kinds(node: TimeNode) -> Iterator[str]:
+    yield node.kind
+    for part in node.parts:
+        yield from _kinds(part)
 
 
 def _depth(node: TimeNode) -> int:

@@ -327,10 +327,10 @@ def test_where_the_second_compile_gave_other_code_it_says_so(open_report: Open) 
 def test_captures_with_less_say_what_they_have_not(open_report: Open, name: str) -> None:
     page = opened(open_report, name)
     text = page.inner_text(".memory")
-    assert "Memory over time" in text
     if name == "failed":
-        assert "No operation of the TTGIR accesses global memory." in text
-        assert "record it again, with --snapshots triton" in text
+        assert text == "The capture holds no TTGIR, from which accesses are read."
+        return
+    assert "Memory over time" in text
     if name == "too large":
         assert "limit exceeded by 18624" in text
         assert page.locator("svg.mem [data-buffer]").count() == 3

@@ -467,14 +467,16 @@ def _iteration_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -
 
 
 def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
-    """What the looks mean, and how many rings and lanes are not drawn."""
-    looks = [("f0", "tile 0 in the slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
+    """What the looks mean, and how many buffers and rows are not drawn."""
+    looks = [("f0", "tile in slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "copy in flight"))
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
+    if any(step.tile is None and not step.is_off for step in flight.steps):
+        looks.append(("soft", "no tile"))
     x, y = canvas.legend(area.left, area.top + 13, looks)
-    names = [counted(count, f"more {name}") for count, name in zip(left_out, ("ring", "lane"), strict=True) if count]
+    names = [counted(count, f"more {name}") for count, name in zip(left_out, ("buffer", "row"), strict=True) if count]
     canvas.text(x, y, ", ".join(names), look="m", size=LEAST, room=area.right - x)
     return area.top + 18
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.movie.model import Tile
+from irscope.analysis.resources import MATRIX_FAMILIES
 from irscope.analysis.roofline import Roofline
 from irscope.analysis.source.annotations import AnnotatedCode
 from irscope.device.occupancy import BLOCKS, CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
@@ -195,8 +196,11 @@ def _ticks(canvas: Canvas, area: Rect, found: AnnotatedCode) -> None:
         x += 14 + canvas.text(x + 14, area.top + 23, f"{name} {len(at)}", look="m", size=LEAST) + 14
 
 
-def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection[str]) -> None:
-    """Draw the kernel's Python: all of it where there is room, else the lines that are wanted, `file:line`."""
+def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection[str], rejected: int = 0) -> None:
+    """Draw the kernel's Python: all of it where there is room, else the lines that are wanted, `file:line`.
+
+    `rejected`: the line that the compiler rejects; 0 for none.
+    """
     kernel = capture.launch.kernel
     first = kernel.first_line or kernel.line
     lines = list(enumerate(kernel.source.rstrip().split("\n") if kernel.source else [], first))
@@ -210,7 +214,8 @@ def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection
     for at, (number, line) in enumerate(shown):
         y = area.top + 30 + at * _SOURCE_LINE
         canvas.text(area.left + 30, y, f"{number}", look="m", size=LEAST, anchor="end")
-        canvas.text(area.left + 42, y, line.expandtabs(4).replace(" ", "\u00a0"), size=LEAST, room=area.width - 42)
+        look, shown_line = "bad" if number == rejected else "t", line.expandtabs(4).replace(" ", "\u00a0")
+        canvas.text(area.left + 42, y, shown_line, look=look, size=LEAST, room=area.width - 42)
 
 
 def draw_buffers(canvas: Canvas, area: Rect, allocation: AllocatedMemory) -> float:
@@ -305,7 +310,7 @@ def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[F
     """Draw the worst findings, as many as have room for two lines, and the command that prints the rest."""
     y = area.top
     if failure:
-        y = canvas.paragraph(area, failure, look="bad", lines=5)
+        y = canvas.paragraph(area, failure, look="bad", lines=5) + 4
     groups = [*grouped(findings)]
     if not groups and not failure:
         _say(canvas, area, "No findings.")
@@ -374,7 +379,9 @@ def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
     if not facts.families:
         _say(canvas, area, "The capture holds no assembly.")
         return
-    chosen = sorted(facts.families.items(), key=lambda row: -row[1])[: int(area.height // 18)]
+    # What multiplies matrices is few instructions, and the first to look for.
+    ranked = sorted(facts.families.items(), key=lambda row: (not row[0].startswith(MATRIX_FAMILIES), -row[1]))
+    chosen = ranked[: int(area.height // 18)]
     rows = [(name, count, f"{count}", "") for name, count in facts.families.items() if (name, count) in chosen]
     canvas.bars(area, rows, 114, 18)
 

@@ -39,6 +39,8 @@ _MAIN = 872.0
 _TOP = 72.0
 _LINE = 14.0
 """The height of a line of IR."""
+_ABOVE = 20
+"""Lines of a long kernel that are drawn above the one that the compiler rejects."""
 _BELOW = 484.0
 """Where the lower panels begin."""
 
@@ -67,7 +69,8 @@ def poster_svg(
     _head(canvas, capture, facts.time)
     has_accesses = _main(canvas, facts)
     _side(canvas, facts)
-    _lower(canvas, facts, has_accesses)
+    if _has_ir(capture):
+        _lower(canvas, facts, has_accesses)
     return canvas.svg(f"{capture.name} on {capture.target}")
 
 
@@ -114,10 +117,21 @@ def _fitting(parts: Sequence[str], room: float) -> str:
     return parts[0]
 
 
+def _has_ir(capture: Capture) -> bool:
+    return bool(capture.stages or capture.snapshots)
+
+
 def _main(canvas: Canvas, facts: Facts) -> bool:
     """Draw the loop and memory; returns whether the accesses to global memory are there."""
     area = Rect(_EDGE, _TOP, _MAIN, _BELOW - _GAP - _TOP)
     flight = facts.flight
+    if not _has_ir(facts.capture):
+        # There is no IR: its place is the kernel's Python.
+        file, line = failed_line(facts.capture) or ("", 0)
+        near = {f"{file}:{number}" for number in range(max(line - _ABOVE, 1), line + _ABOVE)}
+        room = canvas.panel(area._replace(height=HEIGHT - 20 - _TOP), "The kernel", "the compile made no IR")
+        draw_source(canvas, room, facts.capture, near, line if file == facts.capture.launch.kernel.file else 0)
+        return False
     if flight is None or not flight.steps:
         room = canvas.panel(area, "The kernel over time", "no loop is drawn: " + _why_no_loop(facts))
         y = room.top

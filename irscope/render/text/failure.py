@@ -28,6 +28,12 @@ def failed_line(capture: Capture) -> tuple[str, int] | None:
         # An error of the pipeline has the location of the module: the kernel's `def`.
         if is_error and not message.startswith(_SAYS_NOTHING) and file.endswith(".py"):
             return (file, int(line)) if line.isdecimal() and len(line) < 8 else None
+    # File "/home/me/matmul.py", line 39, in kernel
+    for text in reversed(capture.failure.message.splitlines() if capture.failure is not None else ()):
+        file, _, rest = text.strip().removeprefix('File "').partition('", line ')
+        line = rest.partition(",")[0]
+        if file.endswith(".py") and line.isdecimal() and len(line) < 8:
+            return file, int(line)
     if (at := ptx_line(capture)) is not None:
         from irscope.ir.locations.stages import capture_locations
 

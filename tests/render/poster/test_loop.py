@@ -202,7 +202,7 @@ def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -
     canvas = Canvas(theme_named("light"))
     draw_loop(canvas, Rect(38, 106, 844, 354), flight)
     texts = texts_of(canvas.svg("kernel"))
-    assert f"{left_out} more lanes" in {one.text for one in texts}
+    assert f"{left_out} more rows" in {one.text for one in texts}
     assert wrong_boxes(texts) == []
 
 

@@ -227,6 +227,20 @@ def test_a_failed_compile_shows_its_message_once_and_the_ir_that_the_pass_read()
     assert "Limits and occupancy" not in text
 
 
+def test_a_kernel_that_the_front_end_rejects_is_its_python_with_the_line_marked() -> None:
+    capture = transpose()
+    kernel = capture.launch.kernel
+    message = f'ValueError: no such shape\n  File "{kernel.file}", line {kernel.line + 1}, in transpose'
+    failed = capture.with_(artifacts=(), snapshots=(), layouts=(), failure=Failure("compile", message))
+    svg = poster_svg(failed)
+    assert f">{kernel.file.rpartition('/')[2]}:{kernel.line + 1}<" in svg
+    for card in ("Instructions", "Live registers", "Layout conversions", "Worst findings"):
+        assert card not in svg
+    source = kernel.source.splitlines()[kernel.line + 1 - (kernel.first_line or kernel.line)]
+    shown = [one.text.strip("\u00a0 ") for one in texts_of(svg)]
+    assert source.strip().replace(" ", "\u00a0") in shown or source.strip() in shown
+
+
 def test_a_failed_assertion_shows_the_line_of_the_operation_that_its_function_names() -> None:
     """The location of the pipeline's error is the `def`; an operation that occurs on several lines has none."""
     capture = matmul("matmul-hip-gfx942", 1024)

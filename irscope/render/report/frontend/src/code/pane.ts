@@ -86,12 +86,14 @@ export class Pane {
     this.look = look;
     const insert = Text.of(look.lines.length ? look.lines : [""]);
     const anchor = row > 0 && row <= insert.lines ? insert.line(row).from : 0;
-    const scroll = EditorView.scrollIntoView(anchor, { y: row > 0 ? "center" : "start" });
+    const scroll = anchor ? [EditorView.scrollIntoView(anchor, { y: "center" })] : [];
     this.view.dispatch({
       changes: { from: 0, to: this.view.state.doc.length, insert },
       selection: { anchor },
-      effects: [scroll, ...(others ? [this.columns.reconfigure(this.gutters())] : [])],
+      effects: [...scroll, ...(others ? [this.columns.reconfigure(this.gutters())] : [])],
     });
+    // CodeMirror would scroll the page to the pane too.
+    if (!anchor) this.view.scrollDOM.scrollTo(0, 0);
   }
 
   /** Asks for the classes and marks again. */

@@ -15,6 +15,11 @@ const resource = (name: string) => (capture: Capture) => capture.resources[name]
 
 const OCCUPANCY = "occupancy_percent";
 
+function spilled({ resources }: Capture): number | null {
+  const [stored, loaded] = [resources["spill_store_bytes"], resources["spill_load_bytes"]];
+  return stored === undefined && loaded === undefined ? null : (stored ?? 0) + (loaded ?? 0);
+}
+
 const COLUMNS: Column[] = [
   ["kernel", (one) => one.kernel],
   ["target", (one) => one.target],
@@ -23,7 +28,7 @@ const COLUMNS: Column[] = [
   ["warps", option("num_warps")],
   ["stages", option("num_stages")],
   ["registers", resource("registers")],
-  ["spill B", (one) => (one.resources["spill_store_bytes"] ?? 0) + (one.resources["spill_load_bytes"] ?? 0)],
+  ["spill B", spilled],
   ["shared B", resource("shared_bytes")],
   ["occupancy", resource(OCCUPANCY), (one) => resourceValue(OCCUPANCY, one.resources[OCCUPANCY])],
   ["instructions", resource("instruction_count")],

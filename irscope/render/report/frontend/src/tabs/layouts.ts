@@ -45,7 +45,7 @@ export class LayoutsTab implements Tab {
       this.shown = "";
       fill(
         this.element,
-        h("p", null, "No layout was recorded: the compile did not come to Triton GPU IR, or its types have none."),
+        h("p", { class: "remark" }, "No layout was recorded: the compile did not reach TTGIR, or its types have none."),
       );
       return;
     }

@@ -23,6 +23,11 @@ export class MemoryTab implements Tab {
     if (number === this.shown) return;
     this.shown = number;
     const capture = currentCapture(this.app);
+    if (!capture.stages.some((row) => row.stage === "ttgir"))
+      return fill(
+        this.element,
+        h("p", { class: "remark" }, "The capture holds no TTGIR, from which accesses are read."),
+      );
     const memory = this.app.data.memory(number);
     const costs = command("layout", capture.id, "--costs");
     const missing = aboutInstructions(memory);

@@ -36,10 +36,10 @@ export class OverviewTab implements Tab {
       h(
         "div",
         { class: "cards" },
-        card("Findings", findings(capture)),
+        card("Findings", findings(capture), evaluated(this.app, capture)),
         card("Resources", resources(capture)),
         card("Stages", stages(this.app, captureNumber(this.app))),
-        card("Compiled", inputs(capture)),
+        card("Signature and options", inputs(capture)),
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
       ),
@@ -112,6 +112,19 @@ function findings(capture: Capture): HTMLElement {
     "ul",
     { class: "findings" },
     capture.findings.map((one) => h("li", { class: one.level }, finding(capture, one))),
+  );
+}
+
+/** What to run for the findings that a page of many captures leaves out, like its movies. */
+function evaluated(app: App, capture: Capture): HTMLElement | null {
+  if (capture.failure || app.data.movie(captureNumber(app))) return null;
+  const more = command("why", capture.id);
+  return h(
+    "p",
+    { class: "faint" },
+    "Without those of addresses and predicted times, which ",
+    h("code", null, more),
+    " finds.",
   );
 }
 
@@ -192,6 +205,7 @@ function stages(app: App, number: number): HTMLElement {
     capture.compileUs === null
       ? null
       : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);
+  if (!rows.length) return h("p", { class: "faint" }, "The compile made no IR.");
   return h("div", null, table([], rows, { class: "figures" }), whole);
 }
 
@@ -260,6 +274,7 @@ function slowest(capture: Capture): HTMLElement {
     ),
   ];
   const changed = ran.filter((pass) => pass.changed).length;
+  if (!capture.passes.length) return h("p", { class: "faint" }, "No pass ran.");
   const text = `${plural(ran.length, "pass")} ran, ${changed} changed the IR${off ? `, ${off} did not run` : ""}.`;
   return h("div", null, table([], rows.map(line), { class: "figures" }), h("p", { class: "faint" }, text));
 }

@@ -96,7 +96,10 @@ export class PassList {
       this.visible.push(number);
       list.append(item);
     }
-    fill(this.rows, parts.length ? parts : h("p", { class: "faint" }, "No pass matches."));
+    fill(
+      this.rows,
+      parts.length ? parts : h("p", { class: "faint" }, capture.passes.length ? "No pass matches." : "No pass ran."),
+    );
     const ran = capture.passes.filter((pass) => pass.outcome === "ran");
     const total = ran.reduce((sum, pass) => sum + (pass.us ?? 0), 0);
     fill(
