@@ -238,7 +238,7 @@ class CheckedKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class _All:
+class _All(Assertion):
     """A predicate holds of each access of some."""
 
     accesses: Accesses
