@@ -52,8 +52,8 @@ Array = NDArray[Any]
 _MOST_CTAS = 1536
 """CTAs whose ways are followed."""
 _ACCESS = 32.0
-"""Instructions that take as long as an access to memory, where data decide which lanes do it. Masks by the place alone
-are like in most CTAs, and one lane does not stand for the others there."""
+"""How many instructions an access counts as in comparing CTAs, where data decide which of them make it. Masks by the
+place alone are alike in most CTAs, and one lane does not stand for the others there."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
@@ -217,22 +217,23 @@ def _work(program: Program, state: State, stages: int, watch: TileWatch | None, 
     def observe(index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> Access | None:
         if watch is not None:
             watch(index, item, state, lanes, count)
-        active = active_lanes(item, state, lanes)
-        if active is not None and not active.any():
+        active = active_lanes(item, state, lanes) if each_access else None
+        if not each_access or (active is not None and not active.any()):
             return None
-        on = np.ones(state.rows) if active is None else np.broadcast_to(active[:, 0], (state.rows,)).astype(float)
-        done.append(np.zeros(len(of_all)))
-        done[-1][state.special["ROW"][:, 0]] = on
+        done.append(np.zeros(len(of_all), np.bool_))
+        done[-1][state.special["ROW"][:, 0]] = True if active is None else active[:, 0]
         return Access(KINDS[item.opcode.partition(".")[0]], value=len(done) - 1)
 
     of_all = np.zeros(state.rows)
     state.special = {**state.special, "ROW": np.arange(state.rows)[:, None]}
     for walked in walk(program, state, observe, stages):
-        each = np.ones((len(walked.trace), len(walked.rows)))
-        for place, entry in enumerate(walked.trace):
-            if isinstance(entry, Observed) and entry.payload is not None:
-                each[place] += each_access * done[entry.payload.value][walked.rows]
-        of_all[walked.rows] = walked.counted(each)
+        of_all[walked.rows] = walked.instructions
+        seen = [(place, one.payload.value) for place, one in enumerate(walked.trace)
+                if isinstance(one, Observed) and one.payload is not None]  # fmt: skip
+        if seen:
+            places, numbers = np.array(seen).T
+            amounts = np.stack([done[number][walked.rows] for number in numbers])
+            of_all[walked.rows] += each_access * walked.counted(places, amounts)
     return of_all
 
 

@@ -73,14 +73,18 @@ class Walked:
     @property
     def instructions(self) -> Array:
         """How many instructions each warp executes, those skipped included."""
-        return self.counted(np.ones((len(self.trace), 1)))
+        return self.counted(np.arange(len(self.trace)), np.ones((len(self.trace), 1)))
 
-    def counted(self, amounts: Array) -> Array:
-        """The sum for each warp of what each entry (first axis) amounts to for all or for each of them (second)."""
-        weighted = amounts * np.array(self.weights())[:, None]
-        total = np.broadcast_to(weighted.sum(axis=0), len(self.rows))
+    def counted(self, places: Array, amounts: Array) -> Array:
+        """For each warp the sum of what some entries of the trace amount to.
+
+        `amounts`: of the entry at each place (first axis), for all warps or for each of them (second).
+        """
+        weights = np.array(self.weights())[places]
+        total = np.broadcast_to(weights @ amounts, len(self.rows))
         for absence in self.absent:
-            total = total - absence.parts * weighted[absence.begin : absence.end].sum(axis=0)
+            within = (places >= absence.begin) & (places < absence.end)
+            total = total - absence.parts * (weights[within] @ amounts[within])
         return total
 
     def weights(self) -> list[float]:
