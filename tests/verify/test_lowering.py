@@ -97,7 +97,7 @@ def test_instructions_of_64_bits_and_pairs() -> None:
     assert (computed("shr", ["u64"], [numbers, by]) == [int(one) % 2**64 >> 63 for one in numbers.tolist()]).all()
     factor = np.full(3, -9123216960442729871, np.int64)
     high = [one * int(factor[0]) >> 64 for one in numbers.tolist()]
-    assert (float_computed("mul", ["hi", "s64"], [numbers, factor]) == high).all()
+    assert (computed("mul", ["hi", "s64"], [numbers, factor]) == high).all()
     signs = computed("prmt", ["b32"], [np.array([0x80FF7F]), np.array([0]), np.array([0x9810])])
     assert signs is not None
     assert int(signs[0]) == 0xFF00FF7F
