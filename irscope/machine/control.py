@@ -209,7 +209,7 @@ Observer = Callable[["Machine", Step, Bindings, Sequence[Held]], None]
 
 
 _LEAST_WORK = 1024
-"""Elements that are computed in the time that an operation takes without any."""
+"""As how many elements an operation counts beside those that it computes: a scalar one takes time, too."""
 
 
 class ElementBudget:

@@ -73,7 +73,7 @@ class RunLimits:
     """After so long it ends as not run; None for any time. The clock is read between groups of programs."""
     elements: int | None = None
     """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone.
-    An operation counts as 1024 more, the time that it takes without any."""
+    An operation counts as 1024 more."""
     jobs: int = 1
     """Threads. Without atomics groups of programs run side by side; what programs that race leave is then open."""
 

@@ -162,7 +162,7 @@ class CtaWatch:
             width = width_of(item.opcode)
             fronts, ideal = _wavefronts(target, width, active, 32)
             if "BYPASS" not in item.opcode and target is not None and source is not None:
-                fronts = _copied(source, target, width, active)
+                fronts = _copy_wavefronts(source, target, width, active)
             return replace(found, wavefronts=fronts, ideal_wavefronts=ideal, is_on=on)
         if kind == "shared":
             matrix = item.opcode.startswith(("LDSM", "STSM"))
@@ -286,7 +286,7 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
     return max(total / len(words), 1.0), float(least)
 
 
-def _copied(source: Array, target: Array, width: int, active: Array | None) -> float:
+def _copy_wavefronts(source: Array, target: Array, width: int, active: Array | None) -> float:
     """Wavefronts of a warp's copy from L1's lines to shared memory.
 
     In each one the first lane of a bank reads it, and of those that read the first one of a bank writes it, also where

@@ -53,7 +53,7 @@ _MOST_CTAS = 1536
 """CTAs whose ways are followed."""
 _ACCESS = 32.0
 """How many instructions an access counts as in comparing CTAs, where data decide which of them make it. Masks by the
-place alone are alike in most CTAs, and one lane does not stand for the others there."""
+place alone are alike in most CTAs, and one lane does not stand for the others there. Chosen, not measured."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
@@ -146,9 +146,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
     # One CTA with all lanes.
     at_once = min(resident * clock.units, ctas)
-    neighbours = NeighbourWatch(grid)
-    if assumed.contents and not launch.is_specialized:
-        neighbours = NeighbourWatch(grid, _representative(program, launch, neighbours.cta, stages))
+    data_decide = bool(assumed.contents) and not launch.is_specialized
+    neighbours = NeighbourWatch(grid, _representative(program, launch, stages) if data_decide else None)
     middle = neighbours.cta
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
@@ -187,13 +186,13 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     )  # fmt: skip
 
 
-def _representative(program: Program, launch: _Launch, middle: int, stages: int) -> int:
+def _representative(program: Program, launch: _Launch, stages: int) -> int:
     """The CTA that does as much as the mean, next to the middle of each axis, where data decide how much that is.
 
     It is counted in some CTAs, by the first and the last lane of each warp.
     """
     x, y, z = launch.grid
-    warps = launch.warps
+    middle, warps = NeighbourWatch(launch.grid).cta, launch.warps
     drawn = np.random.default_rng(0).integers(0, prod(launch.grid), max(_MOST_CTAS // warps // 2, 32))
     ctas = np.unique(np.append(drawn, middle))
     # Each has a neighbour before it on every axis.

@@ -50,41 +50,12 @@ def same_iterations(
     # Loops within it that were skipped are taken to go the same way, and what they leave behind is not known.
     has_skips = any(index < 0 for index in path)
     inner = inner_of(path, program) if has_skips else [False] * len(path)
-    places = [place for place, index in enumerate(path) if index >= 0]
-    branches = {
-        place
-        for place in places
-        if not inner[place]
-        and path[place] in program.control
-        and program.code[path[place]].predicate
-        and data.isdisjoint(program.reads[path[place]])
-    }
-    # The predicates of branches, and what they come from.
-    chosen: set[int] = set()
-    needed: set[str] = set()
-    carried: set[str] = set()
-    for _ in range(4):
-        size = len(chosen)
-        for place in reversed(places):
-            index = path[place]
-            if place in branches:
-                needed |= {name for name in program.reads[index] if name.startswith(("P", "UP"))}
-            elif needed & program.writes[index] and path[place] not in program.control:
-                chosen.add(place)
-                if inner[place]:
-                    needed -= program.writes[index]
-                    continue
-                if not program.code[index].predicate:
-                    needed -= program.writes[index]
-                needed |= program.reads[index]
-        carried = set(needed)
-        if len(chosen) == size:
-            break
+    branches, chosen, carried = _deciding(program, path, data, inner)
     order = sorted(chosen | branches)
     if any(
         # What differs in each iteration, and is known, decides whether the next one goes this way.
-        not inner[place] and path[place] in program.control and _is_known_data(program, state, path[place], data)
-        for place in places
+        not inner[place] and index in program.control and _is_known_data(program, state, index, data)
+        for place, index in enumerate(path)
     ):
         return _all(0)
     follows = {place: path[(place + 1) % len(path)] for place in branches}
@@ -176,6 +147,44 @@ def same_iterations(
         middle = (low + high) // 2
         low, high = (middle, high) if goes_at(middle) else (low, middle)
     return _all(low + 1)
+
+
+def _deciding(
+    program: Program, path: tuple[int, ...], data: set[str], inner: list[bool]
+) -> tuple[set[int], set[int], set[str]]:
+    """The branches of an iteration that data do not decide, what their predicates come from, and the registers that
+    these read before any of them writes."""
+    places = [place for place, index in enumerate(path) if index >= 0]
+    branches = {
+        place
+        for place in places
+        if not inner[place]
+        and path[place] in program.control
+        and program.code[path[place]].predicate
+        and data.isdisjoint(program.reads[path[place]])
+    }
+    # The predicates of branches, and what they come from.
+    chosen: set[int] = set()
+    needed: set[str] = set()
+    carried: set[str] = set()
+    for _ in range(4):
+        size = len(chosen)
+        for place in reversed(places):
+            index = path[place]
+            if place in branches:
+                needed |= {name for name in program.reads[index] if name.startswith(("P", "UP"))}
+            elif needed & program.writes[index] and path[place] not in program.control:
+                chosen.add(place)
+                if inner[place]:
+                    needed -= program.writes[index]
+                    continue
+                if not program.code[index].predicate:
+                    needed -= program.writes[index]
+                needed |= program.reads[index]
+        carried = set(needed)
+        if len(chosen) == size:
+            break
+    return branches, chosen, carried
 
 
 def _all(count: int) -> tuple[int, Array]:

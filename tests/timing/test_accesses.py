@@ -11,7 +11,7 @@ import pytest
 
 from irscope.device.clocks import CLOCKS
 from irscope.ir.asm.sass import parse_sass
-from irscope.timing.accesses import KINDS, CtaWatch, TileWatch, _copied
+from irscope.timing.accesses import KINDS, CtaWatch, TileWatch, _copy_wavefronts
 from irscope.timing.execution import _in_step
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, State
@@ -64,7 +64,7 @@ def test_copies_from_l1_take_their_conflicts_on_both_sides(name: str) -> None:
     size, lanes, outside, inside, jump_outside, jump_inside = map(int, numbers[:6])
     lane, group = np.arange(32) % lanes, np.arange(32) // lanes
     source, target = lane * outside + group * jump_outside, lane * inside + group * jump_inside
-    wavefronts = _copied(source[None, :], target[None, :], size, None)
+    wavefronts = _copy_wavefronts(source[None, :], target[None, :], size, None)
     assert wavefronts <= _MEASURED[name]["median"] <= wavefronts + 1.3
 
 
