@@ -190,9 +190,12 @@ class CtaWatch:
                 return Access(kind, 32.0, float(width), 32.0, 32.0, passes=32.0, is_random=True)
             state.assumed.notes.add("unknown addresses are assumed to be coalesced")
             return Access(kind, float(width), float(width), max(width / 4, 1.0), max(width / 2, 1.0))
-        is_random = bool(address.origins(state)) if address is not None else False
-        if is_random:
+        origins = address.origins(state) if address is not None else frozenset[int]()
+        is_random = bool(origins)
+        if origins - state.assumed.float_loads:
             state.assumed.notes.add("loaded indices are assumed uniformly random within their tensor")
+        if origins & state.assumed.float_loads:
+            state.assumed.notes.add("loaded numbers that indices are computed of are assumed uniform between 0 and 1")
         shape = np.broadcast_shapes(
             value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         )

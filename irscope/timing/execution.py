@@ -132,6 +132,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         function, lambda item: item.opcode.partition(".")[0] in KINDS, is_specialized=launch.is_specialized
     )
     assumed, warps = launch.assumed, launch.warps
+    if not program.has_float_indices:
+        assumed.floats.clear()
     launch.has_shared_addresses = program.addresses_need_shared
     occupied = occupancy_of(capture)
     if occupied is None:
@@ -398,6 +400,8 @@ class _Launch:
                 at = -(-at // 8) * 8
                 if pointer.element is not None and (pointer.element.bits == 64 or pointer.element.form == "pointer"):
                     self.assumed.wide.add(len(names) + 1)
+                if kind == "!tt.ptr<f32>":
+                    self.assumed.floats.add(len(names) + 1)
                 row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
                     self.array_bytes[len(names) + 1] = row.storage_bytes

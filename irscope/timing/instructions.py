@@ -360,23 +360,25 @@ def _loaded(item: Instruction) -> Step:
             return
         origins = frozenset((item.offset,))
         values = assumed.ranges.get(item.offset, _VALUES)
-        is_wide = value is not None and int(value.flat[0] >> ARRAY_BITS) in assumed.wide
+        array = int(value.flat[0] >> ARRAY_BITS) if value is not None else -1
+        is_wide, is_float = array in assumed.wide, array in assumed.floats
         size = 8 if is_wide else 4
         for number, name in enumerate(names):
             if value is None:
                 state.registers[name] = None
             elif is_wide and number % 2:
                 state.registers[name] = ZERO
+            elif is_float:
+                state.registers[name] = float_bits(_mixed(value, number) / (1 << 31))
+                assumed.float_loads.add(item.offset)
             elif assumed.value is not None:
                 state.registers[name] = np.full_like(value, assumed.value)
             elif assumed.rises(item.offset, value, size, state.lanes):
-                first, array = value & (1 << ARRAY_BITS) - 1, int(value.flat[0] >> ARRAY_BITS)
+                first = value & (1 << ARRAY_BITS) - 1
                 rows = max(assumed.array_bytes[array] // size - (item.offset in assumed.adjacent), 1)
                 state.registers[name] = first // size * values // rows
             else:
-                mixed = ((value >> 2) + number) * 0x1E3779B97F4A7C15
-                mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB
-                state.registers[name] = (mixed >> 33 & 0x7FFFFFFF) % values
+                state.registers[name] = _mixed(value, number) % values
         for name in names:
             if item.offset in assumed.rising:
                 state.data.pop(name, None)
@@ -384,6 +386,13 @@ def _loaded(item: Instruction) -> Step:
                 state.data[name] = origins
 
     return run
+
+
+def _mixed(address: Array, number: int) -> Array:
+    """Random integers from 0 to 2**31 that addresses decide."""
+    mixed = ((address >> 2) + number) * 0x1E3779B97F4A7C15
+    mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB
+    return mixed >> 33 & 0x7FFFFFFF
 
 
 def spilled_words(item: Instruction) -> tuple[tuple[str, str], ...]:

@@ -52,6 +52,8 @@ class Program:
         self.called = self._called()
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
         indices = self._floats_to_indices()
+        self.has_float_indices = bool(indices)
+        """Whether what becomes an index is computed of floating-point numbers."""
         self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
         self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)

@@ -64,6 +64,10 @@ class Assumptions:
     array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
     wide: set[int] = field(default_factory=set[int])
     """Arguments whose elements have 64 bits."""
+    floats: set[int] = field(default_factory=set[int])
+    """Arguments whose elements are float32, in a kernel that computes indices of floating-point numbers."""
+    float_loads: set[int] = field(default_factory=set[int])
+    """Offsets of the loads of these."""
     contents: dict[int, tuple[int, NDArray[np.uint8]]] = field(default_factory=dict[int, tuple[int, NDArray[np.uint8]]])
     """Argument whose data the capture holds → where its first element lies, and the bytes from there on."""
     ctas: int = 1

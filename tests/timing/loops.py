@@ -1,5 +1,5 @@
 """Loops that a walk has to follow: one within two others, one whose loads decide where the next ones are, one that
-calls subroutines, one whose length and addresses stand in small tensors.
+calls subroutines, one whose length and addresses stand in small tensors; and a gather at float32 coordinates.
 """
 
 import torch
@@ -9,6 +9,7 @@ import triton.language as tl
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 WIDE = (1 << 33) + 7
+WIDTH = 1024
 
 
 @triton.jit
@@ -73,6 +74,13 @@ def quotients(x, y, divisor, steps, BLOCK: tl.constexpr):
     tl.store(y + tl.arange(0, BLOCK), total)
 
 
+@triton.jit
+def sampled(places, x, y, width, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = tl.floor(tl.load(places + at) * (width - 1)).to(tl.int32)
+    tl.store(y + at, tl.load(x + at // width * width + column, mask=(column >= 0) & (column < width)))
+
+
 x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
 nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
 x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
@@ -88,3 +96,5 @@ x, y = torch.empty(40 * 40, device="cuda"), torch.empty(40, device="cuda")
 triangle[(40,)](x, y, SIZE=40, num_warps=1)
 x, y = torch.empty(37 * 173, device="cuda"), torch.zeros(37 * 173 // 120 + 1, device="cuda")
 shares[(37,)](x, y, EACH=173, WHOLE=120, num_warps=1)
+places, x, y = (torch.empty(64 * WIDTH, device="cuda") for _ in range(3))
+sampled[(64,)](places, x, y, WIDTH, BLOCK=WIDTH, num_warps=8)

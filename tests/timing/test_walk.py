@@ -28,6 +28,7 @@ SIZE, TILE, STEP = 512, 128, 64
 """As the script has them."""
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
+WIDTH = 1024
 """As `loops.py` has them."""
 
 
@@ -160,6 +161,17 @@ def test_fewer_warps_find_no_more_of_random_data_in_the_caches() -> None:
     times = [time(one).seconds for one in recorded_loops() if one.name == "chase"]
     assert len(times) == 3
     assert max(times) < 1.2 * min(times)
+
+
+def test_indices_of_loaded_coordinates_lie_all_over_the_row() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "sampled")
+    execution = execute(capture, clock_of(capture.target, None))
+    assert "loaded numbers that indices are computed of are assumed uniform between 0 and 1" in execution.assumed
+    loads = [entry.payload for group in execution.groups for entry in group.trace if isinstance(entry, Observed)]
+    sectors = [one.sectors for one in loads if one is not None and one.array == 2]
+    # Of 128 sectors, those that 32 random places are in.
+    assert sectors
+    assert np.mean(sectors) == pytest.approx(128 * (1 - (1 - 1 / 128) ** 32), rel=0.1)
 
 
 def test_subroutines_are_walked_and_give_their_results() -> None:
