@@ -310,6 +310,18 @@ def again(bench: Microbenchmarks) -> None:
                          f"one to each of {between - 1} other places")  # fmt: skip
 
 
+def reuse(bench: Microbenchmarks) -> None:
+    """What L1 still has of lines that were loaded before, by how much of each is used, and by stores since then."""
+    for stores in ("none", "between", "beside"):
+        for sectors in (1, 2, 4):
+            for kilobytes in (8, 16, 32, 48, 64, 96, 112, 128, 160, 192, 224, 256, 320, 512, 1024):
+                timed = kernels.reuse(kilobytes, sectors, stores)
+                values = [taken / timed.operations for taken in bench.clocks(timed)]
+                bench.record(f"reuse_{sectors}of4_{kilobytes}KiB_stores_{stores}", values, "cycles for each load",
+                             f"one warp goes twice over {kilobytes} KiB of lines, {sectors} of 4 sectors of each, with "
+                             f"{stores} stores to as many lines")  # fmt: skip
+
+
 def beside_wgmma(bench: Microbenchmarks) -> None:
     """Clocks of a warpgroup that multiplies and of one that uses another unit, alone and together."""
     rows = [(unit, 128, source) for source in (False, True) for unit in kernels.BESIDE]
@@ -394,7 +406,7 @@ def _empty_many() -> str:
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
     clock_rate, launching, arithmetic, shared_memory, caches, copies, memory, sectors, streams, mixed,
-    few_sectors, again, pipes, together, code, tensor_cores, beside_wgmma,
+    few_sectors, again, pipes, together, reuse, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 
 

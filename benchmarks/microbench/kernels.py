@@ -379,6 +379,34 @@ and.b32 %r11, %r1, 31; mul.wide.u32 %rd10, %r11, {stride_bytes}; add.s64 %rd10, 
     return TimedKernel(text, LOOP * 16)
 
 
+def reuse(kilobytes: int, sectors: int, stores: str) -> TimedKernel:
+    """Loads of one warp that L1 may have since a first pass over the same lines, each after the one before.
+
+    Args:
+        kilobytes: of the lines, whether all of them is used or not.
+        sectors: of each line: 1, 2 or 4.
+        stores: to as many other lines: `none`; `between` the two passes; `beside` each load of the second one.
+    """
+    lines = 4 // sectors
+    turns = kilobytes * 1024 // (lines * 128)
+    step = f"add.s64 %rd10, %rd10, {lines * 128};"
+    store = "st.global.u32 [%rd10+1073741824], %r14;"
+    load = "ld.global.u32 %r20, [%rd10]; cvt.u64.u32 %rd13, %r20; add.s64 %rd10, %rd10, %rd13;"
+    load += "xor.b32 %r14, %r14, %r20;"
+    begin = "mov.u64 %rd10, %rd11;"
+
+    def over(name: str, lines: str) -> str:
+        return begin + looped(lines, turns).replace("LOOP", name)
+
+    passes = over("FIRST", load + step) + (over("STORES", store + step) if stores == "between" else "")
+    before = f"""
+and.b32 %r11, %r1, {8 * sectors - 1}; div.u32 %r12, %r1, {8 * sectors}; mul.lo.u32 %r12, %r12, 128;
+mad.lo.u32 %r11, %r11, 4, %r12; cvt.u64.u32 %rd11, %r11; add.s64 %rd11, %rd11, %rd1; mov.u32 %r14, 0;
+{passes} {begin}"""
+    body = looped(load + (store if stores == "beside" else "") + step, turns)
+    return TimedKernel(entry(body, before, "st.global.u32 [%rd2], %r14;"), turns)
+
+
 def stores_again(times: int, apart: int, span_bytes: int, size: int = 2, between: int = 1) -> TimedKernel:
     """Stores of `size` bytes, `apart` bytes from lane to lane, `times` into the same sectors.
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
@@ -18,11 +18,13 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import ARRAY_BITS, TRUE, State, address_of, predicate, width_of
 
 __all__ = [
-    "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "TileWatch",
+    "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "Shifts", "TileWatch",
     "active_lanes",
 ]  # fmt: skip
 
 Array = NDArray[Any]
+Shifts = Sequence[tuple[Mapping[int, int], int]]
+"""(instruction → bytes beyond the addresses of the CTA that is walked, CTAs) of each alignment of a launch's CTAs."""
 
 SECTOR = 32
 _LINE = 128
@@ -31,6 +33,11 @@ SPILLS = -3
 """What stands for an argument where registers are spilled."""
 GRANULE = 512
 """Bytes that lie in one slice of L2: what the times of atomics on tensors of 64 bytes to 4 MiB tell of an H100."""
+_SHARED = tuple(size << 10 for size in (0, 8, 16, 32, 64, 100, 132, 164, 196, 228))
+"""Bytes of shared memory that L1 can be without: the least that are enough are taken to be (NVIDIA, "Hopper Tuning
+Guide", 1.4.2.4; `--only reuse`: 224 KiB of lines hit L1 where 32 CTAs of 1 KiB fit)."""
+_RANDOM = "loaded indices are assumed uniformly random within their tensor"
+_NOT_IN_L1 = ("STRONG.GPU", "STRONG.SYS", "BYPASS")
 _KEPT_IN_L1 = 0.25
 """The part of L1 up to which what all CTAs read stays in it."""
 _FLOAT_COLLISION = 2.5
@@ -39,7 +46,7 @@ KINDS = {
     "LDG": "load", "LD": "load", "STG": "store", "ST": "store", "ATOMG": "atomic", "ATOM": "atomic", "RED": "atomic",
     "REDG": "atomic", "LDGSTS": "copy", "LDS": "shared", "STS": "shared", "LDSM": "shared", "STSM": "shared",
     "ATOMS": "shared",
-    "LDL": "local", "STL": "local", "UTMALDG": "bulk", "UTMASTG": "bulk store", "UTMAREDG": "bulk store",
+    "LDL": "local", "STL": "local store", "UTMALDG": "bulk", "UTMASTG": "bulk store", "UTMAREDG": "bulk store",
     "UBLKCP": "bulk", "UBLKRED": "bulk store", "SYNCS": "phase", "BAR": "barrier", "LDTM": "shared", "STTM": "shared",
 }  # fmt: skip
 """Opcode → what kind of access it is."""
@@ -83,6 +90,8 @@ class Access:
     """Of an access to shared memory."""
     is_on: float = 1.0
     """The part of the warps that execute it: a predicate may turn it off."""
+    allocated: float = 0.0
+    """Lines that L1 allocates for it."""
 
 
 def active_lanes(item: Instruction, state: State, lanes: Array | None) -> Array | None:
@@ -107,6 +116,8 @@ _MERGED = 0.2
 """What a store of words to the sectors of the store before costs beyond L1, beside that one: by an H200's counters four
 stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0.61 and 0.51 of two; by `--only again`
 two take 0.6, and four 0.55."""
+_ALIGNED_CTAS, _ALIGNMENTS = 64, 8
+"""CTAs whose alignments are compared, and how many different ones are counted."""
 _MOST_WARPS = 64
 """Of a CTA."""
 _EDGE = 0.5
@@ -121,24 +132,28 @@ class CtaWatch:
     """Sees the accesses of one CTA, with all its lanes."""
 
     def __init__(
-        self, clock: Clock, resident: int, shared_bytes: int, spilled: int, array_bytes: Mapping[int, int]
-    ) -> None:
-        """`shared_bytes`, `spilled`: of a CTA, in bytes; `array_bytes`: of the arguments that CTAs have in common."""
-        cache = max(clock.l1_size - resident * (shared_bytes + 1024), 16 * 1024)
+        self, clock: Clock, resident: int, shared_bytes: int, spilled: int, array_bytes: Mapping[int, int],
+        shifts: Shifts = (),
+    ) -> None:  # fmt: skip
+        """`shared_bytes`, `spilled`: of a CTA, in bytes; `array_bytes`: of the arguments that CTAs have in common;
+        `shifts`: the CTAs whose sectors are counted, in the mean; by default the one that is walked.
+        """
+        needed = resident * (shared_bytes + 1024)
+        shared = next((one for one in _SHARED if one >= needed), needed)
+        cache = max(clock.l1_size - shared, 16 * 1024)
         spilled *= resident
         self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
-        self._most_seen = cache // SECTOR // max(resident, 1)
-        self._seen: dict[int, float] = {}
-        """Sector → how many had been fetched when it was."""
-        self._kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
-        """Arguments that L1 holds from one CTA to the next."""
-        self._fetched = 0.0
-        self._stored: Array | None = None
-        """The sectors of the last store."""
+        kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
+        most = cache // _LINE // max(resident, 1)
+        every = sum(times for _, times in shifts) or 1
+        self._lines = [(_Lines(one, most, kept), times / every) for one, times in shifts or [({}, 1)]]
+        """Of each alignment, and the part of the CTAs that have it."""
+        self.of_one_address: set[int] = set()
+        """Instructions of which the lanes of a warp access one address."""
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
 
-    def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, __: int) -> Access | None:
+    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, _: int) -> Access | None:
         base = item.opcode.partition(".")[0]
         kind = KINDS[base]
         active = active_lanes(item, state, lanes)
@@ -151,14 +166,16 @@ class CtaWatch:
         on = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, active.shape[1])).any(axis=1).mean())
         if kind in ("bulk", "bulk store"):
             return replace(_bulk(item, state, kind), is_on=on)
-        if kind == "local":
-            # Spills: each lane has its own words side by side.
+        if kind.startswith("local"):
+            # Spills: each lane has its own words side by side. L1 writes through: an H200's L2 counts 1.5 sectors for
+            # each that two products spill, 1.07e8 and 1.35e8, as for each that is stored.
             width = width_of(item.opcode)
-            return Access(kind, width, width, max(width / 4, 1), width / 2, self._spills_missed, array=SPILLS, is_on=on)
+            missed = self._spills_missed if kind == "local" else 1.0
+            return Access(kind, width, width, max(width / 4, 1), width / 2, missed, array=SPILLS, is_on=on)
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
             target, source = (found.value(state) if (found := address_of(one)) else None for one in operands[:2])
-            found = self._global(operands[-1], item, state, active, kind)
+            found = self._global(index, operands[-1], item, state, active, kind)
             width = width_of(item.opcode)
             fronts, ideal = _wavefronts(target, width, active, 32)
             if "BYPASS" not in item.opcode and target is not None and source is not None:
@@ -174,13 +191,16 @@ class CtaWatch:
             fronts = _wavefronts(value, width, None if matrix else active, count)
             is_store = base.startswith("ST")
             return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_store=is_store, is_on=on)
-        return replace(self._global(operands[0] if operands else "", item, state, active, kind), is_on=on)
+        return replace(self._global(index, operands[0] if operands else "", item, state, active, kind), is_on=on)
 
     def passed(self, count: float) -> None:
-        """As many sectors were fetched by iterations that were skipped."""
-        self._fetched += count
+        """As many lines were allocated by iterations that were skipped."""
+        for one, _ in self._lines:
+            one.allocated += count
 
-    def _global(self, operand: str, item: Instruction, state: State, active: Array | None, kind: str) -> Access:
+    def _global(
+        self, index: int, operand: str, item: Instruction, state: State, active: Array | None, kind: str
+    ) -> Access:
         width = width_of(item.opcode)
         address = address_of(operand)
         value = address.value(state) if address is not None else None
@@ -192,10 +212,7 @@ class CtaWatch:
             return Access(kind, float(width), float(width), max(width / 4, 1.0), max(width / 2, 1.0))
         origins = address.origins(state) if address is not None else frozenset[int]()
         is_random = bool(origins)
-        if origins - state.assumed.float_loads:
-            state.assumed.notes.add("loaded indices are assumed uniformly random within their tensor")
-        if origins & state.assumed.float_loads:
-            state.assumed.notes.add("loaded numbers that indices are computed of are assumed uniform between 0 and 1")
+        state.assumed.notes.update(state.assumed.origins.get(one, _RANDOM) for one in origins)
         shape = np.broadcast_shapes(
             value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         )
@@ -204,26 +221,16 @@ class CtaWatch:
         if kind == "atomic" and active is None and (value == value[:, :1]).all():
             # One thread stands for a program's scalar.
             mask = np.arange(shape[1])[None, :] < np.ones(shape[:1], np.int64)[:, None]
-        sectors = np.where(mask, value >> 5, -1)
-        ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
-        fresh = np.ones(shape, np.bool_)
-        fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        fresh &= ordered >= 0
         live = max(int(mask.any(axis=1).sum()), 1)
-        count = fresh.sum() / live
-        rows = ordered >> 2
-        lines = np.ones(shape, np.bool_)
-        lines[:, 1:] = rows[:, 1:] != rows[:, :-1]
-        lines &= ordered >= 0
-        pairs = ordered >> 1
-        apart = fresh.copy()
-        apart[:, 1:] &= pairs[:, 1:] != pairs[:, :-1]
         lanes = mask.sum() / live
         array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
         ideal = lanes * width / SECTOR
-        conflicts, passes = 1.0, 0.0
-        missed = 1.0
-        fronts = 0.0
+        if (value == value[:, :1]).all():
+            self.of_one_address.add(index)
+        counts = [one.accessed(index, item, kind, width, array, value, mask) for one, _ in self._lines]
+        parts = np.array([part for _, part in self._lines])
+        count, lines, pairs, new, allocated = (parts @ np.array(counts) / live).tolist()
+        conflicts, passes, fronts = 1.0, 0.0, 0.0
         if kind == "load" and count > _SCATTERED * ideal:
             fronts = _wavefronts(value, width, active, 32)[0]
         if kind == "atomic":
@@ -231,24 +238,72 @@ class CtaWatch:
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
                 passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
-        elif kind in ("load", "copy") and not any(one in item.opcode for one in ("STRONG", "BYPASS")):
-            seen, since = self._seen, self._fetched - self._most_seen
-            new = [sector for sector in set(ordered[fresh].tolist()) if seen.get(sector, -inf) < since]
-            missed = len(new) / max(int(fresh.sum()), 1)
-            seen.update(dict.fromkeys(new, self._fetched))
-            self._fetched += len(new)
-            if array in self._kept:
-                missed = 0.0
-        elif kind == "store":
-            is_again = self._stored is not None and np.array_equal(ordered, self._stored)
-            missed = _MERGED if is_again and width >= 4 and count <= _MOST_MERGED else 1.0
-            self._stored = ordered
         return Access(
-            kind, float(count), max(float(ideal), 1 / 8), float(lines.sum() / live),
-            float(apart.sum() / live), missed, fronts, fronts, array=array,
+            kind, count, max(float(ideal), 1 / 8), lines, pairs, new / max(count, 1e-9), fronts, fronts, array=array,
+            allocated=allocated,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
+
+
+class _Lines:
+    """The lines that a CTA accesses: which sectors L1 has of each, and those of its last store.
+
+    Its addresses lie by so many bytes beyond those of the CTA that is walked, which may begin elsewhere in a sector.
+    A line takes all of its room, however many sectors of it are fetched, and so does one that is stored to
+    (`benchmarks.microbench --only reuse`).
+    """
+
+    def __init__(self, shifts: Mapping[int, int], most: int, kept: Container[int]) -> None:
+        """`most`: the lines that L1 holds of a CTA; `kept`: arguments that it holds from one to the next."""
+        self._shifts, self._most, self._kept = shifts, most, kept
+        self._held: dict[int, tuple[float, int]] = {}
+        """Line → how many had been allocated when it was accessed last, a bit for each sector that was fetched."""
+        self.allocated = 0.0
+        self._stored: Array | None = None
+        """The sectors of the last store."""
+
+    def accessed(
+        self, index: int, item: Instruction, kind: str, width: int, array: int, value: Array, mask: Array
+    ) -> tuple[int, int, int, float, float]:
+        """Sectors, lines and pairs of sectors of all warps, the sectors that L1 misses, the lines that it allocates."""
+        sectors = np.where(mask, value + self._shifts.get(index, 0) >> 5, -1)
+        ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
+        fresh = ordered >= 0
+        fresh[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+        count = int(fresh.sum())
+        lines, pairs = (
+            int(fresh[:, 0].sum() + (fresh[:, 1:] & (ordered[:, 1:] >> by != ordered[:, :-1] >> by)).sum())
+            for by in (2, 1)
+        )
+        missed, before = float(count), self.allocated
+        if kind in ("load", "copy") and not any(one in item.opcode for one in _NOT_IN_L1):
+            missed = float(self._fetched(ordered[fresh]))
+            if array in self._kept:
+                missed = 0.0
+        elif kind == "store":
+            self._fetched(ordered[fresh], is_store=True)
+            is_again = self._stored is not None and np.array_equal(ordered, self._stored)
+            self._stored = ordered
+            if is_again and width >= 4 and count <= _MOST_MERGED * max(int(fresh.any(axis=1).sum()), 1):
+                missed = count * _MERGED
+        return count, lines, pairs, missed, self.allocated - before
+
+    def _fetched(self, sectors: Array, *, is_store: bool = False) -> int:
+        """Access sectors: how many of them L1 lacks."""
+        distinct = np.unique(sectors)
+        lines, begins = np.unique(distinct >> 2, return_index=True)
+        bits = np.add.reduceat(1 << (distinct & 3), begins) if len(distinct) else distinct
+        since = self.allocated - self._most
+        missed = 0
+        for line, asked in zip(lines.tolist(), bits.tolist(), strict=True):
+            last, held = self._held.get(line, (-inf, 0))
+            if last < since:
+                held = 0
+                self.allocated += 1
+            missed += (asked & ~held).bit_count()
+            self._held[line] = self.allocated, held if is_store else held | asked
+        return missed
 
 
 def _collisions(value: Array, mask: Array, live: int) -> tuple[float, float]:
@@ -389,6 +444,8 @@ class TileWatch:
         The argument of a bulk copy is -2 less its instruction."""
         self.granules: dict[int, list[tuple[Array, Array]]] = {}
         """Argument → (CTAs, the part of it in one slice of L2) of each atomic."""
+        self._begins: dict[int, list[tuple[Array, Array, Array]]] = {}
+        """Instruction → (CTAs, warps, address) of its first execution, where no unknown data decide it."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = KINDS[item.opcode.partition(".")[0]]
@@ -396,7 +453,7 @@ class TileWatch:
             return
         ctas, warps = state.special["CTA"], state.special["WARP"]
         if kind.startswith("bulk"):
-            value = _tile_of(item, state, kind)
+            value, address = _tile_of(item, state, kind), None
         else:
             operands = [one for one in item.operands if "[" in one]
             address = address_of(operands[-1] if kind == "copy" else operands[0]) if operands else None
@@ -410,11 +467,39 @@ class TileWatch:
         value = np.broadcast_to(value, ctas.shape)[on, 0]
         ctas, warps = ctas[on], np.broadcast_to(warps, ctas.shape)[on]
         array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
+        if not count and kind in ("load", "store", "copy") and address is not None and not address.origins(state):
+            self._begins.setdefault(index, []).append((ctas[:, 0], warps[:, 0], value))
         # Warps of one CTA have tiles of their own.
         tile = (value if kind.startswith("bulk") else value >> 5) * 64 + warps[:, 0]
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
         if kind == "atomic":
             self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
+
+    def shifts(self, cta: int, shown: Array, alike: Container[int]) -> Shifts:
+        """By how many bytes the addresses of other CTAs are beyond those of one, modulo a line of L1.
+
+        None where all begin at the same place of a sector. `alike`: instructions of which that does not matter.
+        """
+        some = np.random.default_rng(0).permutation(shown)[:_ALIGNED_CTAS]
+        found: list[dict[int, int]] = [{} for _ in some]
+        for index, parts in self._begins.items():
+            ctas, warps, places = (np.concatenate(each) for each in zip(*parts, strict=True))
+            own = dict(zip(warps[ctas == cta].tolist(), places[ctas == cta].tolist(), strict=True))
+            beyond = {
+                owner: (place - own[warp]) % _LINE
+                for owner, warp, place in zip(ctas.tolist(), warps.tolist(), places.tolist(), strict=True)
+                if warp in own
+            }
+            for each, owner in zip(found, some.tolist(), strict=True):
+                each[index] = beyond.get(owner, 0)
+        alignments: dict[tuple[int, ...], list[dict[int, int]]] = {}
+        for each in found:
+            alignments.setdefault(tuple(by % SECTOR for index, by in each.items() if index not in alike), []).append(
+                each
+            )
+        if len(alignments) == 1:
+            return []
+        return [(each[0], len(each)) for each in list(alignments.values())[:_ALIGNMENTS]]
 
 
 class NeighbourWatch:

@@ -22,6 +22,7 @@ from irscope.timing.scalars import (
     State,
     Step,
     Value,
+    guess_of,
     next_register,
     operand,
     predicate,
@@ -343,10 +344,11 @@ def _select(item: Instruction) -> Step:
     target, *rest = item.operands
     if len(rest) < 3:
         return unknown(item)
-    left, right, chosen = operand(rest[0]), operand(rest[1]), predicate(rest[2])
+    left, right, chosen, guess = operand(rest[0]), operand(rest[1]), predicate(rest[2]), guess_of(rest[2])
 
     def run(state: State) -> None:
         a, b, which = left(state), right(state), chosen(state)
+        which = guess(state) if which is None else which
         put(state, target, None if a is None or b is None or which is None else np.where(which, a, b))
 
     return run
@@ -357,7 +359,9 @@ def _extreme(item: Instruction) -> Step:
     which = predicate(rest[-1])
     reads = [operand(one) for one in rest if not is_predicate(one)]
     is_unsigned = ".U32" in item.opcode
-    added = item.opcode.startswith("VIADDMNMX")
+    added, least = item.opcode.startswith("VIADDMNMX"), 0 if ".RELU" in item.opcode else None
+    if "16x2" in item.opcode:
+        return unknown(item)
 
     def run(state: State) -> None:
         values = [read(state) for read in reads]
@@ -370,7 +374,8 @@ def _extreme(item: Instruction) -> Step:
             known = [(known[0] + known[1]) & MASK, *known[2:]]
         known = known if is_unsigned else [signed32(value) for value in known]
         low, high = np.minimum(known[0], known[1]), np.maximum(known[0], known[1])
-        put(state, target, np.where(chosen, low, high) & MASK)
+        result = np.where(chosen, low, high)
+        put(state, target, (result if least is None else np.maximum(result, least)) & MASK)
 
     return run
 

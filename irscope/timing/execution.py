@@ -37,9 +37,11 @@ from irscope.timing.accesses import (
     CtaWatch,
     DataWatch,
     NeighbourWatch,
+    Shifts,
     TileWatch,
     active_lanes,
 )
+from irscope.timing.floats import float_bits
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.traffic import pairs_of, traffic_of
@@ -152,18 +154,25 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     neighbours = NeighbourWatch(grid, _representative(program, launch, stages) if data_decide else None)
     middle = neighbours.cta
     assumed.ranges = _ranges(program, launch, middle)
-    state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     common = launch.array_bytes if ctas > _MANY * resident * clock.units else {}
-    watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32, common)
-    groups = walk(program, state, watch, stages, watch.passed)
+
+    def walk_all_lanes(shifts: Shifts) -> tuple[list[Walked], CtaWatch]:
+        watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32, common, shifts)
+        state = launch.state(np.full(warps, middle), np.arange(warps), 32)
+        groups = walk(program, state, watch, stages, watch.passed)
+        _with_bytes(groups)
+        return groups, watch
+
+    groups, watch = walk_all_lanes(())
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     shown, consecutive = _sample(ctas, at_once, middle)
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
-    _with_bytes(groups)
     work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles, _ACCESS if assumed.contents else 0.0)
     work = work.reshape(len(shown), len(leaders)).sum(axis=1)
+    if shifts := tiles.shifts(middle, shown, watch.of_one_address):
+        groups, watch = walk_all_lanes(shifts)
     own = np.searchsorted(shown, middle)
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
     if len(shown) < ctas:
@@ -400,7 +409,7 @@ class _Launch:
                 at = -(-at // 8) * 8
                 if pointer.element is not None and (pointer.element.bits == 64 or pointer.element.form == "pointer"):
                     self.assumed.wide.add(len(names) + 1)
-                if kind == "!tt.ptr<f32>":
+                if pointer.element is not None and pointer.element.text == "f32":
                     self.assumed.floats.add(len(names) + 1)
                 row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
@@ -419,6 +428,9 @@ class _Launch:
                 self._words(at, number.value, size)
             elif kind.startswith("i") and kind != "i1":
                 missing.append(name)
+            row = record.argument(name) if record is not None else None
+            if kind == "f32" and row is not None and isinstance(row.value, float):
+                self._words(at, int(float_bits(np.float64(row.value))), size)
             at += size
         if missing:
             raise UsageError(

@@ -25,6 +25,7 @@ from irscope.timing.scalars import (
     Value,
     address_of,
     constant,
+    guess_of,
     next_register,
     operand,
     predicate,
@@ -33,7 +34,7 @@ from irscope.timing.scalars import (
     width_of,
 )  # fmt: skip
 
-__all__ = ["compiled", "spilled_words"]
+__all__ = ["compiled", "guessed", "spilled_words"]
 
 
 def _moved(item: Instruction) -> Step:
@@ -339,6 +340,38 @@ _VALUES = 1024
 """Different values of a load whose use does not tell more."""
 
 
+_UNIFORM = "loaded numbers that indices are computed of are assumed uniform between 0 and 1"
+_EITHER = "comparisons of data that indices depend on are assumed to hold at random"
+
+
+def _mixed(number: Array) -> Array:
+    """Random integers from 0 to 2**31 that numbers decide."""
+    number = number * 0x1E3779B97F4A7C15
+    number = (number ^ number >> 32) * 0x14D049BB133111EB
+    return number >> 33 & 0x7FFFFFFF
+
+
+def guessed(item: Instruction, step: Step) -> Step:
+    """A comparison whose result, where data decide it, is taken to hold in half of the lanes: for what it selects."""
+    first, second = item.operands[:2]
+
+    def run(state: State) -> None:
+        step(state)
+        if state.registers.get(first) is not None:
+            for name in (first, second):
+                state.guesses.pop(name, None)
+            return
+        lanes = state.special["CTA"] * 2048 + state.special["WARP"] * 32 + state.special["SR_LANEID"]
+        holds = _mixed(lanes * 4096 + item.offset + len(state.guesses)) & 1 != 0
+        state.assumed.origins[item.offset] = _EITHER
+        for name, value in ((first, holds), (second, ~holds)):
+            if name not in ("PT", "UPT"):
+                state.guesses[name] = value
+                state.data[name] = frozenset((item.offset,))
+
+    return run
+
+
 def _loaded(item: Instruction) -> Step:
     """A load of data: what the capture holds, or a random number that its address decides.
 
@@ -369,8 +402,8 @@ def _loaded(item: Instruction) -> Step:
             elif is_wide and number % 2:
                 state.registers[name] = ZERO
             elif is_float:
-                state.registers[name] = float_bits(_mixed(value, number) / (1 << 31))
-                assumed.float_loads.add(item.offset)
+                state.registers[name] = float_bits(_mixed((value >> 2) + number) / (1 << 31))
+                assumed.origins[item.offset] = _UNIFORM
             elif assumed.value is not None:
                 state.registers[name] = np.full_like(value, assumed.value)
             elif assumed.rises(item.offset, value, size, state.lanes):
@@ -378,7 +411,7 @@ def _loaded(item: Instruction) -> Step:
                 rows = max(assumed.array_bytes[array] // size - (item.offset in assumed.adjacent), 1)
                 state.registers[name] = first // size * values // rows
             else:
-                state.registers[name] = _mixed(value, number) % values
+                state.registers[name] = _mixed((value >> 2) + number) % values
         for name in names:
             if item.offset in assumed.rising:
                 state.data.pop(name, None)
@@ -386,13 +419,6 @@ def _loaded(item: Instruction) -> Step:
                 state.data[name] = origins
 
     return run
-
-
-def _mixed(address: Array, number: int) -> Array:
-    """Random integers from 0 to 2**31 that addresses decide."""
-    mixed = ((address >> 2) + number) * 0x1E3779B97F4A7C15
-    mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB
-    return mixed >> 33 & 0x7FFFFFFF
 
 
 def spilled_words(item: Instruction) -> tuple[tuple[str, str], ...]:
@@ -553,9 +579,12 @@ def compiled(item: Instruction, is_index: bool = False) -> Step:
 
 def _predicated(step: Step, holds: Read, item: Instruction) -> Step:
     names = [*item.writes, *(place for _, place in (spilled_words(item) if item.opcode.startswith("STL") else ()))]
+    is_moved, guess = item.opcode.partition(".")[0] in ("SEL", "MOV", "IMAD"), guess_of(item.predicate)
 
     def run(state: State) -> None:
         condition = holds(state)
+        if condition is None and is_moved:
+            condition = guess(state)
         if condition is not None and condition.all():
             step(state)
             return

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
 from irscope.timing.floats import FLOATS
-from irscope.timing.instructions import compiled, spilled_words
+from irscope.timing.instructions import compiled, guessed, spilled_words
 from irscope.timing.scalars import Step, address_of
 
 __all__ = ["Program"]
 
+_COMPARISONS = ("FSETP", "ISETP", "DSETP")
 _TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
 
 
@@ -55,6 +56,10 @@ class Program:
         self.has_float_indices = bool(indices)
         """Whether what becomes an index is computed of floating-point numbers."""
         self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
+        compared = {index for index, base in enumerate(self.bases) if base in _COMPARISONS}
+        if self._reaches_addresses(compared):
+            for index in compared:
+                self.steps[index] = guessed(self.code[index], self.steps[index])
         self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
         self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)

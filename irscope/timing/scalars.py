@@ -22,8 +22,8 @@ from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
     "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step",
-    "Value", "WordsForWorkers", "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
-    "width_of",
+    "Value", "WordsForWorkers", "address_of", "constant", "guess_of", "next_register", "operand", "predicate",
+    "signed32", "wide", "width_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -51,6 +51,8 @@ class Assumptions:
     """What stands for data, of which a capture holds small integers alone; the walks of one launch share it."""
 
     notes: set[str] = field(default_factory=set[str])
+    origins: dict[int, str] = field(default_factory=dict[int, str])
+    """Offset of an instruction whose data are assumed, other than a load of an index → what is."""
     ranges: dict[int, int] = field(default_factory=dict[int, int])
     """Offset of a load → how many different values it gives, from 0 on: uniformly distributed ones."""
     value: int | None = None
@@ -61,6 +63,11 @@ class Assumptions:
     """Offsets of loads of an index that lie next to one another: the first and the last of a row may be such."""
     rising: set[int] = field(default_factory=set[int])
     """Offsets of loads whose values rise with their place, as offsets of rows and sorted indices do."""
+    array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
+    wide: set[int] = field(default_factory=set[int])
+    """Arguments whose elements have 64 bits."""
+    floats: set[int] = field(default_factory=set[int])
+    """Arguments whose elements are float32, in a kernel that computes indices of floating-point numbers."""
     array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
     wide: set[int] = field(default_factory=set[int])
     """Arguments whose elements have 64 bits."""
@@ -224,6 +231,8 @@ class State:
     """How often these warps have been told what to run."""
     partition: Value = None
     """What they were told last."""
+    guesses: Registers = field(default_factory=Registers)
+    """Predicate that data decide → the lanes in which it is taken to hold, where it selects what becomes an address."""
 
 
 Step = Callable[[State], None]
@@ -292,6 +301,16 @@ def predicate(text: str) -> Read:
     if not inverted:
         return lambda state: state.registers.get(name)
     return lambda state: None if (value := state.registers.get(name)) is None else ~value
+
+
+@lru_cache(1 << 12)
+def guess_of(text: str) -> Read:
+    """What a predicate operand that data decide is taken to be; None where nothing is."""
+    text = text.lstrip("@")
+    name = text.lstrip("!")
+    if text != name:
+        return lambda state: None if (value := state.guesses.get(name)) is None else ~value
+    return lambda state: state.guesses.get(name)
 
 
 def next_register(name: str, step: int = 1) -> str:

@@ -472,9 +472,8 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, "atomics")
             return self.held(warp, step, time, self.free[ATOMICS], _STORE_BACKLOG, "atomics")
         self.boards(warp, step, served + 12, served + 12, why)
-        return self.held(
-            warp, step, time, max(self.free[DRAM], self.free[L2], self.free[PORT]), _STORE_BACKLOG, "stores"
-        )
+        until = max(self.free[DRAM], self.free[L2], self.free[PORT])
+        return self.held(warp, step, time, until, _STORE_BACKLOG, "spills" if kind == "local store" else "stores")
 
     def boards(self, warp: _Warp, step: OneStep, written: float, read: float, why: str) -> None:
         if step.write >= 0:

@@ -307,7 +307,7 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     use: dict[int, float] = {}
     if kind == "shared":
         return {SHARED: access.wavefronts * (_STORED if access.is_store else 1.0) * on}
-    if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local"):
+    if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local", "local store"):
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):

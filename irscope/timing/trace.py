@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from irscope.timing.program import Program
 
 __all__ = [
-    "Absence", "Entry", "Observed", "Skip", "Walked", "bytes_read", "index_of", "inner_of", "is_regular", "path_of",
-    "turn_of", "waits_of",
+    "Absence", "Entry", "Observed", "Skip", "Walked", "bytes_read", "index_of", "inner_of", "is_regular",
+    "lines_allocated", "path_of", "turn_of", "waits_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -111,6 +111,12 @@ def bytes_read(entries: Sequence[Entry], weights: Sequence[float] | None, rows: 
             amount = access.sectors * access.missed * access.is_on * 32 * weight * rows
             read[access.array] = read.get(access.array, 0.0) + amount
     return read
+
+
+def lines_allocated(entries: Iterable[Entry]) -> float:
+    """The lines of L1 that the accesses of a warp allocate."""
+    accesses = (entry.payload for entry in entries if isinstance(entry, Observed))
+    return sum(one.allocated * one.is_on for one in accesses if one is not None)
 
 
 def is_regular(entry: Entry, loop: Sequence[Entry]) -> bool:

@@ -32,6 +32,7 @@ from irscope.timing.trace import (
     bytes_read,
     index_of,
     is_regular,
+    lines_allocated,
     path_of,
     turn_of,
     waits_of,
@@ -68,7 +69,7 @@ def walk(
         state: the warps, with what their registers hold.
         observe: called before each instruction that is observed.
         stages: of pipelined loops: as many iterations are in flight, and buffers go round.
-        passed: called with the sectors that skipped iterations load.
+        passed: called with the lines of L1 that skipped iterations allocate.
     """
     if program.is_specialized:
         state.workers = WordsForWorkers()
@@ -238,7 +239,7 @@ class _Group:
             if holds is not None and holds.all():
                 sources -= self.program.kept[at]
         if not sources:
-            for name in writes & data.keys():
+            for name in writes & data.keys() - self.state.guesses.keys():
                 del data[name]
             return
         origins = frozenset().union(*(data[name] for name in sources))
@@ -415,7 +416,7 @@ class _Group:
         shared = None if state.shared is None else state.shared.chosen(lambda value: self._chosen(value, chosen))
         return State(
             len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data),
-            shared, state.workers, state.turn, told,
+            shared, state.workers, state.turn, told, self._registers(state.guesses, chosen),
         )  # fmt: skip
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:
@@ -481,8 +482,7 @@ class _Group:
             window += 1
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         if self.passed is not None:
-            read = bytes_read(self.trace[second.place : last.place], None, len(self.rows))
-            self.passed(sum(read.values()) / 32 * count)
+            self.passed(lines_allocated(self.trace[second.place : last.place]) * len(self.rows) * count)
         registers = dict(last.registers)
         for name, (period, grown) in turns.items():
             value = registers[name]
