@@ -18,8 +18,8 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import ARRAY_BITS, TRUE, State, address_of, predicate, width_of
 
 __all__ = [
-    "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch", "Shifts", "TileWatch",
-    "active_lanes",
+    "GRANULE", "KINDS", "MOST_WARPS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch",
+    "Shifts", "TileWatch", "active_lanes",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -118,7 +118,7 @@ stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0
 two take 0.6, and four 0.55."""
 _ALIGNED_CTAS, _ALIGNMENTS = 64, 8
 """CTAs whose alignments are compared, and how many different ones are counted."""
-_MOST_WARPS = 64
+MOST_WARPS = 64
 """Of a CTA."""
 _EDGE = 0.5
 """Of what an instruction accesses first: the part up to which others access its edge alone."""
@@ -193,6 +193,12 @@ class CtaWatch:
             return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_store=is_store, is_on=on)
         return replace(self._global(index, operands[0] if operands else "", item, state, active, kind), is_on=on)
 
+    def spread(self, array: int, is_store: bool) -> float:
+        """The bytes of the lines that the CTA accesses of an argument, for each byte of its sectors there."""
+        used = self._lines[0][0].used[is_store]
+        bits = [sectors.bit_count() for line, sectors in used.items() if line * _LINE >> ARRAY_BITS == array]
+        return 4 * len(bits) / sum(bits) if bits else 1.0
+
     def passed(self, count: float) -> None:
         """As many lines were allocated by iterations that were skipped."""
         for one, _ in self._lines:
@@ -259,6 +265,8 @@ class _Lines:
         self._shifts, self._most, self._kept = shifts, most, kept
         self._held: dict[int, tuple[float, int]] = {}
         """Line → how many had been allocated when it was accessed last, a bit for each sector that was fetched."""
+        self.used: dict[bool, dict[int, int]] = {False: {}, True: {}}
+        """Of loads, and of stores: line → a bit for each sector that is accessed at some time."""
         self.allocated = 0.0
         self._stored: Array | None = None
         """The sectors of the last store."""
@@ -294,7 +302,7 @@ class _Lines:
         distinct = np.unique(sectors)
         lines, begins = np.unique(distinct >> 2, return_index=True)
         bits = np.add.reduceat(1 << (distinct & 3), begins) if len(distinct) else distinct
-        since = self.allocated - self._most
+        since, used = self.allocated - self._most, self.used[is_store]
         missed = 0
         for line, asked in zip(lines.tolist(), bits.tolist(), strict=True):
             last, held = self._held.get(line, (-inf, 0))
@@ -302,6 +310,7 @@ class _Lines:
                 held = 0
                 self.allocated += 1
             missed += (asked & ~held).bit_count()
+            used[line] = used.get(line, 0) | asked
             self._held[line] = self.allocated, held if is_store else held | asked
         return missed
 
@@ -470,7 +479,7 @@ class TileWatch:
         if not count and kind in ("load", "store", "copy") and address is not None and not address.origins(state):
             self._begins.setdefault(index, []).append((ctas[:, 0], warps[:, 0], value))
         # Warps of one CTA have tiles of their own.
-        tile = (value if kind.startswith("bulk") else value >> 5) * 64 + warps[:, 0]
+        tile = (value if kind.startswith("bulk") else value >> 5) * MOST_WARPS + warps[:, 0]
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
         if kind == "atomic":
             self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
@@ -538,7 +547,7 @@ class NeighbourWatch:
         active = active_lanes(item, state, lanes)
         if address is None or value is None or address.origins(state):
             return None
-        warps = state.special["CTA"] * _MOST_WARPS + state.special["WARP"]
+        warps = state.special["CTA"] * MOST_WARPS + state.special["WARP"]
         shapes = value.shape, warps.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         shape = np.broadcast_shapes(*shapes)
         on = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
@@ -572,7 +581,7 @@ class NeighbourWatch:
         """The part of a CTA's requested sectors that it requests for the first time."""
         executions: dict[int, list[tuple[float, Array]]] = {}
         for number, index, (warps, sectors) in self._seen_of(key):
-            own = sectors[warps // _MOST_WARPS == self.cta]
+            own = sectors[warps // MOST_WARPS == self.cta]
             if len(own):
                 executions.setdefault(index, []).append((self._times[number], own))
         asked = distinct = 0.0
@@ -602,7 +611,7 @@ class NeighbourWatch:
         if not (seen_here := self._seen_of(key)):
             return {}
         warps, sectors = np.concatenate([asked for _, _, asked in seen_here], axis=1)
-        ctas = warps // _MOST_WARPS
+        ctas = warps // MOST_WARPS
         own = np.unique(sectors[ctas == self.cta])
         left, part, found = own, 1.0, dict[int, float]()
         for lag, size in self.axes.items():

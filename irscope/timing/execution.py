@@ -187,7 +187,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
                 neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
 
     neighbours.prepare = walk_neighbours
-    traffic = traffic_of(groups, tiles, neighbours, launch.array_bytes, clock, at_once, ctas, shown, consecutive)
+    traffic = traffic_of(groups, watch, tiles, neighbours, launch.array_bytes, clock, at_once, ctas, shown, consecutive)
     spilled = launch.stack_bytes * warps * 32 * at_once
     traffic.read[SPILLS] = traffic.written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.clocks import Clock
-from irscope.timing.accesses import SECTOR, Access, NeighbourWatch, TileWatch
+from irscope.timing.accesses import MOST_WARPS, SECTOR, Access, CtaWatch, NeighbourWatch, TileWatch
 from irscope.timing.walk import Observed, Walked
 
 __all__ = ["DramTraffic", "pairs_of", "traffic_of"]
@@ -41,6 +41,8 @@ _FETCHED_FAR = 2.8
 _KINDS = ("load", "store", "copy", "atomic", "bulk", "bulk store")
 _EXPLAINED = 1.05
 """Times the bytes of a tensor, up to which the tiles of CTAs explain the first accesses to it."""
+_EDGE = 0.5
+"""The part of a CTA's sectors up to which neighbours share what a tensor is too small for. Chosen, not measured."""
 _FEWEST = 32
 """Tiles that tell a part."""
 
@@ -71,16 +73,19 @@ class _Reuse:
     """The part whose reuse distance exceeds the CTAs that were walked."""
     cold: float
     """The part that no CTA accessed before (cold misses)."""
+    spread: float
+    """Bytes that L2 holds for each byte of these: whole lines, of which neighbours may access other sectors."""
 
 
 def traffic_of(
-    groups: Sequence[Walked], tiles: TileWatch, neighbours: NeighbourWatch, array_bytes: Mapping[int, int],
-    clock: Clock, at_once: int, ctas: int, shown: Array, consecutive: Array,
+    groups: Sequence[Walked], watch: CtaWatch, tiles: TileWatch, neighbours: NeighbourWatch,
+    array_bytes: Mapping[int, int], clock: Clock, at_once: int, ctas: int, shown: Array, consecutive: Array,
 ) -> DramTraffic:  # fmt: skip
     """The traffic of a launch.
 
     Args:
         groups: the warps of one CTA.
+        watch: its lines.
         tiles: the tiles of the CTAs of `shown`.
         neighbours: all sectors of one CTA and of its neighbours.
         array_bytes: of each argument's storage.
@@ -92,9 +97,12 @@ def traffic_of(
     """
     lags = _lags(ctas, at_once, neighbours.axes)
     accesses = list(_accesses(groups))
-    reuses = _reuses(accesses, tiles, neighbours, array_bytes, lags, ctas, shown, consecutive)
+    reuses = _reuses(accesses, watch, tiles, neighbours, array_bytes, lags, ctas, shown, consecutive)
     footprint = _footprint(reuses.values(), lags)
-    whole = sum(reuse.own * reuse.cold for reuse in reuses.values()) * SECTOR * ctas
+    whole = sum(
+        min(reuse.own * reuse.cold * reuse.spread * SECTOR * ctas, array_bytes.get(array, inf))
+        for (array, _), reuse in reuses.items()
+    )
     cache = _KEPT * clock.l2_size
 
     def hits(distance: Any) -> Any:
@@ -149,8 +157,8 @@ def _lags(ctas: int, at_once: int, others: Iterable[int]) -> Array:
 
 
 def _reuses(
-    accesses: Iterable[_Counted], tiles: TileWatch, neighbours: NeighbourWatch, array_bytes: Mapping[int, int],
-    lags: Array, ctas: int, shown: Array, consecutive: Array,
+    accesses: Iterable[_Counted], watch: CtaWatch, tiles: TileWatch, neighbours: NeighbourWatch,
+    array_bytes: Mapping[int, int], lags: Array, ctas: int, shown: Array, consecutive: Array,
 ) -> dict[Key, _Reuse]:  # fmt: skip
     asked, amounts = defaultdict[Key, float](float), defaultdict[Key, float](float)
     for access, times in accesses:
@@ -162,12 +170,16 @@ def _reuses(
     for key, amount in amounts.items():
         if not amount:
             continue
-        own, new, cold = 1.0, np.ones(len(lags)), 1.0
+        own, new, cold, spread = 1.0, np.ones(len(lags)), 1.0, watch.spread(*key)
         if parts := tiles.places.get(key):
             owners, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
             here = (owners >= consecutive[0]) & (owners <= consecutive[-1])
             apart = ~here if not is_all and (~here).sum() > _FEWEST else np.ones(len(owners), np.bool_)
             # What one CTA accesses twice does not tell how many CTAs share a tile; what L1 served is gone already.
+            if spread > 1 and here.any():
+                # Tiles are numbers of sectors, and of warps.
+                sectors = np.unique(values[here] // MOST_WARPS)
+                spread = min(spread, 4 * len(np.unique(sectors >> 2)) / len(sectors))
             pairs = pairs_of(owners[apart], values[apart])
             own = pairs / max(int(apart.sum()), 1)
             new = _new(owners[here], values[here], None if is_all else int(consecutive[0]), lags)
@@ -179,11 +191,12 @@ def _reuses(
             for lag, part in neighbours.overlapping(key, ctas if is_all else len(consecutive) // 2).items():
                 new = np.where(lags >= lag, np.minimum(new, part), new)
                 cold = min(cold, part)
-        far = max(float(new[-1]) - cold, 0.0)
-        # What a tensor is too small for, though no CTA was seen to access it before, neighbours share by parts.
+        # What a tensor is too small for, though no CTA was seen to access it before, others share by parts: neighbours
+        # an edge, but most of it CTAs at any distance.
         most = array_bytes.get(key[0], inf) / (amount * own * SECTOR * ctas)
+        far = max(float(new[-1]) - (most if most < _EDGE else cold), 0.0)
         cold = max(min(cold, most), 1 / ctas)
-        found[key] = _Reuse(amount, amount * own, new, far, cold)
+        found[key] = _Reuse(amount, amount * own, new, far, cold, spread)
     return found
 
 
@@ -214,8 +227,9 @@ def _footprint(reuses: Iterable[_Reuse], lags: Array) -> Array:
     each = np.zeros(len(lags))
     first = 0.0
     for reuse in reuses:
-        first += reuse.own * SECTOR
-        each += reuse.own * reuse.new * SECTOR
+        own = reuse.own * reuse.spread * SECTOR
+        first += own
+        each += own * reuse.new
     steps = np.diff(lags, prepend=0)
     return np.cumsum(steps * np.concatenate([[first], each[:-1]]))
 
