@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import inf
 from typing import Any
 
@@ -18,8 +17,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import ARRAY_BITS, TRUE, State, address_of, predicate, width_of
 
 __all__ = [
-    "GRANULE", "KINDS", "MOST_WARPS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "NeighbourWatch",
-    "Shifts", "TileWatch", "active_lanes",
+    "GRANULE", "KINDS", "LINE", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "Shifts", "active_lanes",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -27,7 +25,7 @@ Shifts = Sequence[tuple[Mapping[int, int], int]]
 """(instruction → bytes beyond the addresses of the CTA that is walked, CTAs) of each alignment of a launch's CTAs."""
 
 SECTOR = 32
-_LINE = 128
+LINE = 128
 _BANKS = 32
 SPILLS = -3
 """What stands for an argument where registers are spilled."""
@@ -36,6 +34,8 @@ GRANULE = 512
 _SHARED = tuple(size << 10 for size in (0, 8, 16, 32, 64, 100, 132, 164, 196, 228))
 """Bytes of shared memory that L1 can be without: the least that are enough are taken to be (NVIDIA, "Hopper Tuning
 Guide", 1.4.2.4; `--only reuse`: 224 KiB of lines hit L1 where 32 CTAs of 1 KiB fit)."""
+_RECENT = 32
+"""Lines that were accessed last: one of these does not count again in a reuse distance. Chosen, not measured."""
 _RANDOM = "loaded indices are assumed uniformly random within their tensor"
 _NOT_IN_L1 = ("STRONG.GPU", "STRONG.SYS", "BYPASS")
 _KEPT_IN_L1 = 0.25
@@ -90,8 +90,8 @@ class Access:
     """Of an access to shared memory."""
     is_on: float = 1.0
     """The part of the warps that execute it: a predicate may turn it off."""
-    allocated: float = 0.0
-    """Lines that L1 allocates for it."""
+    other_lines: float = 0.0
+    """Lines of L1 that were not among the last ones accessed."""
 
 
 def active_lanes(item: Instruction, state: State, lanes: Array | None) -> Array | None:
@@ -116,14 +116,6 @@ _MERGED = 0.2
 """What a store of words to the sectors of the store before costs beyond L1, beside that one: by an H200's counters four
 stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0.61 and 0.51 of two; by `--only again`
 two take 0.6, and four 0.55."""
-_ALIGNED_CTAS, _ALIGNMENTS = 64, 8
-"""CTAs whose alignments are compared, and how many different ones are counted."""
-MOST_WARPS = 64
-"""Of a CTA."""
-_EDGE = 0.5
-"""Of what an instruction accesses first: the part up to which others access its edge alone."""
-_LEAST_OVERLAP = 0.05
-"""The part of a CTA's sectors from which on another one shares some, or from which on less than one has others."""
 _MOST_MERGED = 16
 """Sectors of a warp's store that are merged: those of 32 are not."""
 
@@ -144,7 +136,7 @@ class CtaWatch:
         spilled *= resident
         self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
         kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
-        most = cache // _LINE // max(resident, 1)
+        most = cache // LINE // max(resident, 1)
         every = sum(times for _, times in shifts) or 1
         self._lines = [(_Lines(one, most, kept), times / every) for one, times in shifts or [({}, 1)]]
         """Of each alignment, and the part of the CTAs that have it."""
@@ -196,13 +188,13 @@ class CtaWatch:
     def spread(self, array: int, is_store: bool) -> float:
         """The bytes of the lines that the CTA accesses of an argument, for each byte of its sectors there."""
         used = self._lines[0][0].used[is_store]
-        bits = [sectors.bit_count() for line, sectors in used.items() if line * _LINE >> ARRAY_BITS == array]
+        bits = [sectors.bit_count() for line, sectors in used.items() if line * LINE >> ARRAY_BITS == array]
         return 4 * len(bits) / sum(bits) if bits else 1.0
 
     def passed(self, count: float) -> None:
-        """As many lines were allocated by iterations that were skipped."""
+        """Iterations that were skipped accessed as many lines."""
         for one, _ in self._lines:
-            one.allocated += count
+            one.accesses += count
 
     def _global(
         self, index: int, operand: str, item: Instruction, state: State, active: Array | None, kind: str
@@ -235,7 +227,7 @@ class CtaWatch:
             self.of_one_address.add(index)
         counts = [one.accessed(index, item, kind, width, array, value, mask) for one, _ in self._lines]
         parts = np.array([part for _, part in self._lines])
-        count, lines, pairs, new, allocated = (parts @ np.array(counts) / live).tolist()
+        count, lines, pairs, new, others = (parts @ np.array(counts) / live).tolist()
         conflicts, passes, fronts = 1.0, 0.0, 0.0
         if kind == "load" and count > _SCATTERED * ideal:
             fronts = _wavefronts(value, width, active, 32)[0]
@@ -246,7 +238,7 @@ class CtaWatch:
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
         return Access(
             kind, count, max(float(ideal), 1 / 8), lines, pairs, new / max(count, 1e-9), fronts, fronts, array=array,
-            allocated=allocated,
+            other_lines=others,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
@@ -256,25 +248,26 @@ class _Lines:
     """The lines that a CTA accesses: which sectors L1 has of each, and those of its last store.
 
     Its addresses lie by so many bytes beyond those of the CTA that is walked, which may begin elsewhere in a sector.
-    A line takes all of its room, however many sectors of it are fetched, and so does one that is stored to
-    (`benchmarks.microbench --only reuse`).
+    L1 holds the lines that were accessed last. A line takes all of its room, however many sectors of it are fetched,
+    and so does one that is stored to (`benchmarks.microbench --only reuse`).
     """
 
     def __init__(self, shifts: Mapping[int, int], most: int, kept: Container[int]) -> None:
         """`most`: the lines that L1 holds of a CTA; `kept`: arguments that it holds from one to the next."""
         self._shifts, self._most, self._kept = shifts, most, kept
         self._held: dict[int, tuple[float, int]] = {}
-        """Line → how many had been allocated when it was accessed last, a bit for each sector that was fetched."""
+        """Line → the reuse distance's clock when it was accessed last, a bit for each sector that was fetched."""
         self.used: dict[bool, dict[int, int]] = {False: {}, True: {}}
         """Of loads, and of stores: line → a bit for each sector that is accessed at some time."""
-        self.allocated = 0.0
+        self.accesses = 0.0
+        """The clock of reuse distances: accesses of lines other than the last few."""
         self._stored: Array | None = None
         """The sectors of the last store."""
 
     def accessed(
         self, index: int, item: Instruction, kind: str, width: int, array: int, value: Array, mask: Array
     ) -> tuple[int, int, int, float, float]:
-        """Sectors, lines and pairs of sectors of all warps, the sectors that L1 misses, the lines that it allocates."""
+        """Sectors, lines and pairs of sectors of all warps, the sectors that L1 misses, how far its clock goes on."""
         sectors = np.where(mask, value + self._shifts.get(index, 0) >> 5, -1)
         ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
         fresh = ordered >= 0
@@ -284,7 +277,7 @@ class _Lines:
             int(fresh[:, 0].sum() + (fresh[:, 1:] & (ordered[:, 1:] >> by != ordered[:, :-1] >> by)).sum())
             for by in (2, 1)
         )
-        missed, before = float(count), self.allocated
+        missed, before = float(count), self.accesses
         if kind in ("load", "copy") and not any(one in item.opcode for one in _NOT_IN_L1):
             missed = float(self._fetched(ordered[fresh]))
             if array in self._kept:
@@ -295,23 +288,22 @@ class _Lines:
             self._stored = ordered
             if is_again and width >= 4 and count <= _MOST_MERGED * max(int(fresh.any(axis=1).sum()), 1):
                 missed = count * _MERGED
-        return count, lines, pairs, missed, self.allocated - before
+        return count, lines, pairs, missed, self.accesses - before
 
     def _fetched(self, sectors: Array, *, is_store: bool = False) -> int:
         """Access sectors: how many of them L1 lacks."""
         distinct = np.unique(sectors)
         lines, begins = np.unique(distinct >> 2, return_index=True)
         bits = np.add.reduceat(1 << (distinct & 3), begins) if len(distinct) else distinct
-        since, used = self.allocated - self._most, self.used[is_store]
+        used, now = self.used[is_store], self.accesses
         missed = 0
         for line, asked in zip(lines.tolist(), bits.tolist(), strict=True):
             last, held = self._held.get(line, (-inf, 0))
-            if last < since:
-                held = 0
-                self.allocated += 1
+            held = held if last >= now - self._most else 0
+            self.accesses += last < now - _RECENT
             missed += (asked & ~held).bit_count()
             used[line] = used.get(line, 0) | asked
-            self._held[line] = self.allocated, held if is_store else held | asked
+            self._held[line] = self.accesses, held if is_store else held | asked
         return missed
 
 
@@ -441,203 +433,3 @@ class DataWatch:
             self.loads[index] = int(value.flat[0])
         if origins := address.origins(state):
             self.places[index, count] = int(value.flat[0]), origins
-
-
-class TileWatch:
-    """Sees where CTAs access global memory, by one lane of each kind of warp."""
-
-    def __init__(self) -> None:
-        self.places: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
-        """(argument, whether it is stored to) → (CTAs, a number for the tile of each) of each access.
-
-        The argument of a bulk copy is -2 less its instruction."""
-        self.granules: dict[int, list[tuple[Array, Array]]] = {}
-        """Argument → (CTAs, the part of it in one slice of L2) of each atomic."""
-        self._begins: dict[int, list[tuple[Array, Array, Array]]] = {}
-        """Instruction → (CTAs, warps, address) of its first execution, where no unknown data decide it."""
-
-    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
-        kind = KINDS[item.opcode.partition(".")[0]]
-        if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store") or count > 6:
-            return
-        ctas, warps = state.special["CTA"], state.special["WARP"]
-        if kind.startswith("bulk"):
-            value, address = _tile_of(item, state, kind), None
-        else:
-            operands = [one for one in item.operands if "[" in one]
-            address = address_of(operands[-1] if kind == "copy" else operands[0]) if operands else None
-            value = address.value(state) if address is not None else None
-        if value is None:
-            return
-        active = active_lanes(item, state, lanes)
-        on = np.ones(len(ctas), np.bool_) if active is None else np.broadcast_to(active, ctas.shape)[:, 0]
-        if not on.any():
-            return
-        value = np.broadcast_to(value, ctas.shape)[on, 0]
-        ctas, warps = ctas[on], np.broadcast_to(warps, ctas.shape)[on]
-        array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
-        if not count and kind in ("load", "store", "copy") and address is not None and not address.origins(state):
-            self._begins.setdefault(index, []).append((ctas[:, 0], warps[:, 0], value))
-        # Warps of one CTA have tiles of their own.
-        tile = (value if kind.startswith("bulk") else value >> 5) * MOST_WARPS + warps[:, 0]
-        self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
-        if kind == "atomic":
-            self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
-
-    def shifts(self, cta: int, shown: Array, alike: Container[int]) -> Shifts:
-        """By how many bytes the addresses of other CTAs are beyond those of one, modulo a line of L1.
-
-        None where all begin at the same place of a sector. `alike`: instructions of which that does not matter.
-        """
-        some = np.random.default_rng(0).permutation(shown)[:_ALIGNED_CTAS]
-        found: list[dict[int, int]] = [{} for _ in some]
-        for index, parts in self._begins.items():
-            ctas, warps, places = (np.concatenate(each) for each in zip(*parts, strict=True))
-            own = dict(zip(warps[ctas == cta].tolist(), places[ctas == cta].tolist(), strict=True))
-            beyond = {
-                owner: (place - own[warp]) % _LINE
-                for owner, warp, place in zip(ctas.tolist(), warps.tolist(), places.tolist(), strict=True)
-                if warp in own
-            }
-            for each, owner in zip(found, some.tolist(), strict=True):
-                each[index] = beyond.get(owner, 0)
-        alignments: dict[tuple[int, ...], list[dict[int, int]]] = {}
-        for each in found:
-            alignments.setdefault(tuple(by % SECTOR for index, by in each.items() if index not in alike), []).append(
-                each
-            )
-        if len(alignments) == 1:
-            return []
-        return [(each[0], len(each)) for each in list(alignments.values())[:_ALIGNMENTS]]
-
-
-class NeighbourWatch:
-    """Sees all sectors of the accesses of one CTA and of its neighbours on the axes of the grid.
-
-    Few launches need it, so `prepare`, which walks these CTAs, is called by the first question.
-    """
-
-    def __init__(self, grid: tuple[int, int, int], cta: int | None = None) -> None:
-        """`cta`: by its place in the order of launch; None for the one in the middle of each axis."""
-        strides = (1, grid[0], grid[0] * grid[1])
-        middle = sum(size // 2 * stride for size, stride in zip(grid, strides, strict=True))
-        self.cta = middle if cta is None else cta
-        axes = [(stride, size) for size, stride in zip(grid, strides, strict=True) if size > 1]
-        diagonal = [(far - near, size) for (near, _), (far, size) in combinations(axes, 2) if far > near]
-        self.axes = dict(sorted(axes + diagonal))
-        """How many CTAs before it a neighbour is → the size of the grid on that axis."""
-        self._seen: dict[tuple[int, bool], list[tuple[int, int, Array]]] = {}
-        """(argument, whether it is stored to) → (number, instruction, (warps of the launch, sectors)) of accesses."""
-        self._times: dict[int, float] = {}
-        """Number of an access → how many executions of its instruction it stands for."""
-        self.prepare: Callable[[], None] | None = None
-
-    @property
-    def ctas(self) -> list[int]:
-        """The CTA, and its neighbours."""
-        return [self.cta, *(self.cta - lag for lag in self.axes)]
-
-    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, _: int) -> Access | None:
-        kind = KINDS[item.opcode.partition(".")[0]]
-        operands = [one for one in item.operands if "[" in one]
-        if kind not in ("load", "store", "copy") or not operands:
-            return None
-        address = address_of(operands[-1] if kind == "copy" else operands[0])
-        value = address.value(state) if address is not None else None
-        active = active_lanes(item, state, lanes)
-        if address is None or value is None or address.origins(state):
-            return None
-        warps = state.special["CTA"] * MOST_WARPS + state.special["WARP"]
-        shapes = value.shape, warps.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
-        shape = np.broadcast_shapes(*shapes)
-        on = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
-        if not on.any():
-            return None
-        value = np.broadcast_to(value, shape)[on]
-        # Row and sector as one number, which sorts faster than two.
-        rows = np.broadcast_to(np.arange(shape[0])[:, None], shape)[on]
-        pairs = np.unique(rows << 40 | value // SECTOR)
-        asked = np.stack([np.broadcast_to(warps, (shape[0], 1))[pairs >> 40, 0], pairs & (1 << 40) - 1])
-        return Access(kind, value=self.note(int(value[0] >> ARRAY_BITS), kind == "store", index, asked))
-
-    def note(self, array: int, is_store: bool, index: int, asked: Array) -> int:
-        """Note an access: (warps of the launch, sectors), of an instruction. Returns its number."""
-        number = len(self._times)
-        self._times[number] = 1.0
-        self._seen.setdefault((array, is_store), []).append((number, index, asked))
-        return number
-
-    def _seen_of(self, key: tuple[int, bool]) -> list[tuple[int, int, Array]]:
-        prepare, self.prepare = self.prepare, None
-        if prepare is not None:
-            prepare()
-        return self._seen.get(key, [])
-
-    def weigh(self, entries: Iterable[tuple[Access | None, float]]) -> None:
-        """Weight each access by the iterations that were skipped after it: (access, executions)."""
-        self._times |= {access.value: times for access, times in entries if access is not None}
-
-    def distinct(self, key: tuple[int, bool]) -> float:
-        """The part of a CTA's requested sectors that it requests for the first time."""
-        executions: dict[int, list[tuple[float, Array]]] = {}
-        for number, index, (warps, sectors) in self._seen_of(key):
-            own = sectors[warps // MOST_WARPS == self.cta]
-            if len(own):
-                executions.setdefault(index, []).append((self._times[number], own))
-        asked = distinct = 0.0
-        before = np.zeros(0, np.int64)
-        for walked in executions.values():
-            every = sum(times * len(sectors) for times, sectors in walked)
-            asked += every
-            first = np.unique(walked[0][1])
-            together = np.unique(np.concatenate([sectors for _, sectors in walked]))
-            # What the first iterations share, the skipped ones do: all of it, or as much of each.
-            is_same = len(walked) > 1 and len(together) == len(first)
-            new = len(first) if is_same else every * len(together) / sum(len(sectors) for _, sectors in walked)
-            # An instruction that begins where others did goes on as they did; an edge that they share says nothing.
-            again = float(np.isin(first, before, assume_unique=True).mean())
-            distinct += new * (1 - again * (again > _EDGE))
-            before = np.union1d(before, together)
-        return distinct / asked if asked else 1.0
-
-    def overlapping(self, key: tuple[int, bool], seen: int) -> dict[int, float]:
-        """For each neighbour that shares some of a CTA's sectors, the part that neither it nor nearer ones access.
-
-        Args:
-            key: the argument, and whether it is stored to.
-            seen: the largest distance, in CTAs, at which `TileWatch` sees that two CTAs access the same tile. Nearer
-                neighbours that share nearly all sectors are left to it.
-        """
-        if not (seen_here := self._seen_of(key)):
-            return {}
-        warps, sectors = np.concatenate([asked for _, _, asked in seen_here], axis=1)
-        ctas = warps // MOST_WARPS
-        own = np.unique(sectors[ctas == self.cta])
-        left, part, found = own, 1.0, dict[int, float]()
-        for lag, size in self.axes.items():
-            of_neighbour = np.unique(sectors[ctas == self.cta - lag])
-            shared = np.isin(own, of_neighbour, assume_unique=True).mean() if len(own) else 0.0
-            if shared > _LEAST_OVERLAP and (shared < 1 - _LEAST_OVERLAP or lag > seen):
-                # CTAs at the edge have no neighbour.
-                before = max(len(left), 1)
-                left = np.setdiff1d(left, of_neighbour, assume_unique=True)
-                part *= 1 / size + (1 - 1 / size) * len(left) / before
-                found[lag] = part
-        return found
-
-
-def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
-    operands = [one.strip("[]") for one in item.operands if "[" in one]
-    if not operands or not operands[0].startswith("UR"):
-        return None
-    number = int(operands[0][2:])
-    # The address in shared memory, of loads the mbarrier, then the coordinates.
-    first = number + 2 if kind == "bulk" else number + 1
-    rank = next((int(part[0]) for part in item.opcode.split(".") if part in ("1D", "2D", "3D", "4D", "5D")), 2)
-    total: Array = np.zeros((1, 1), np.int64)
-    for axis in range(rank):
-        value = state.registers.get(f"UR{first + axis}")
-        if value is None:
-            return None
-        total = total * 1_000_003 + value
-    return total

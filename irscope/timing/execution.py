@@ -36,12 +36,11 @@ from irscope.timing.accesses import (
     Access,
     CtaWatch,
     DataWatch,
-    NeighbourWatch,
     Shifts,
-    TileWatch,
     active_lanes,
 )
 from irscope.timing.floats import float_bits
+from irscope.timing.neighbours import NeighbourWatch, TileWatch
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.traffic import pairs_of, traffic_of

@@ -16,7 +16,7 @@ from irscope.timing.program import Program
 
 __all__ = [
     "Absence", "Entry", "Observed", "Skip", "Walked", "bytes_read", "index_of", "inner_of", "is_regular",
-    "lines_allocated", "path_of", "turn_of", "waits_of",
+    "lines_accessed", "path_of", "turn_of", "waits_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -113,10 +113,10 @@ def bytes_read(entries: Sequence[Entry], weights: Sequence[float] | None, rows: 
     return read
 
 
-def lines_allocated(entries: Iterable[Entry]) -> float:
-    """The lines of L1 that the accesses of a warp allocate."""
+def lines_accessed(entries: Iterable[Entry]) -> float:
+    """The lines of L1 that a warp accesses, but for those that were among the last ones."""
     accesses = (entry.payload for entry in entries if isinstance(entry, Observed))
-    return sum(one.allocated * one.is_on for one in accesses if one is not None)
+    return sum(one.other_lines * one.is_on for one in accesses if one is not None)
 
 
 def is_regular(entry: Entry, loop: Sequence[Entry]) -> bool:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.clocks import Clock
-from irscope.timing.accesses import MOST_WARPS, SECTOR, Access, CtaWatch, NeighbourWatch, TileWatch
+from irscope.timing.accesses import SECTOR, Access, CtaWatch
+from irscope.timing.neighbours import MOST_WARPS, NeighbourWatch, TileWatch
 from irscope.timing.walk import Observed, Walked
 
 __all__ = ["DramTraffic", "pairs_of", "traffic_of"]
@@ -41,8 +42,6 @@ _FETCHED_FAR = 2.8
 _KINDS = ("load", "store", "copy", "atomic", "bulk", "bulk store")
 _EXPLAINED = 1.05
 """Times the bytes of a tensor, up to which the tiles of CTAs explain the first accesses to it."""
-_EDGE = 0.5
-"""The part of a CTA's sectors up to which neighbours share what a tensor is too small for. Chosen, not measured."""
 _FEWEST = 32
 """Tiles that tell a part."""
 
@@ -191,10 +190,9 @@ def _reuses(
             for lag, part in neighbours.overlapping(key, ctas if is_all else len(consecutive) // 2).items():
                 new = np.where(lags >= lag, np.minimum(new, part), new)
                 cold = min(cold, part)
-        # What a tensor is too small for, though no CTA was seen to access it before, others share by parts: neighbours
-        # an edge, but most of it CTAs at any distance.
+        far = max(float(new[-1]) - cold, 0.0)
+        # What a tensor is too small for, though no CTA was seen to access it before, neighbours share by parts.
         most = array_bytes.get(key[0], inf) / (amount * own * SECTOR * ctas)
-        far = max(float(new[-1]) - (most if most < _EDGE else cold), 0.0)
         cold = max(min(cold, most), 1 / ctas)
         found[key] = _Reuse(amount, amount * own, new, far, cold, spread)
     return found

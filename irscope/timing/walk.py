@@ -32,7 +32,7 @@ from irscope.timing.trace import (
     bytes_read,
     index_of,
     is_regular,
-    lines_allocated,
+    lines_accessed,
     path_of,
     turn_of,
     waits_of,
@@ -69,7 +69,7 @@ def walk(
         state: the warps, with what their registers hold.
         observe: called before each instruction that is observed.
         stages: of pipelined loops: as many iterations are in flight, and buffers go round.
-        passed: called with the lines of L1 that skipped iterations allocate.
+        passed: called with the lines of L1 that skipped iterations access.
     """
     if program.is_specialized:
         state.workers = WordsForWorkers()
@@ -482,7 +482,7 @@ class _Group:
             window += 1
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         if self.passed is not None:
-            self.passed(lines_allocated(self.trace[second.place : last.place]) * len(self.rows) * count)
+            self.passed(lines_accessed(self.trace[second.place : last.place]) * len(self.rows) * count)
         registers = dict(last.registers)
         for name, (period, grown) in turns.items():
             value = registers[name]

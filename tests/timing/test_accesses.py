@@ -11,8 +11,9 @@ import pytest
 
 from irscope.device.clocks import CLOCKS
 from irscope.ir.asm.sass import parse_sass
-from irscope.timing.accesses import KINDS, CtaWatch, TileWatch, _copy_wavefronts
+from irscope.timing.accesses import KINDS, CtaWatch, _copy_wavefronts
 from irscope.timing.execution import _in_step
+from irscope.timing.neighbours import TileWatch
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, State
 from irscope.timing.walk import Observed, walk
@@ -52,6 +53,50 @@ def test_stores_of_words_to_the_same_sectors_are_merged_if_none_comes_between(
     alone = _MEASURED[f"l2_again_{size}B_{apart}apart_1times_1between"]["median"]
     together = _MEASURED[f"l2_again_{size}B_{apart}apart_{times}times_{between}between"]["median"]
     assert _passed(size, apart, times, between) == pytest.approx(together / alone, abs=0.16)
+
+
+def _missed_again(kilobytes: int, sectors: int, stores: str) -> float:
+    """The part of the second pass over some lines that L1 misses, as `reuse` of the microbenchmarks makes it."""
+    text = "".join(
+        f"        /*{16 * number:04x}*/                   {line} ;\n"
+        for number, line in enumerate(("LDG.E R8, desc[UR4][R2.64]", "STG.E desc[UR4][R4.64], R8"))
+    )
+    load, store = parse_sass(_HEAD + text)[0].instructions
+    # L1 leaves out the least that 32 CTAs of one warp need of shared memory.
+    watch = CtaWatch(CLOCKS["h200"], 1, 31 << 10, 0, {})
+    lane = np.arange(32, dtype=np.int64)[None, :]
+    first = lane // (8 * sectors) * 128 + lane % (8 * sectors) * 4
+    high, other = (np.full((1, 1), number << ARRAY_BITS - 32, np.int64) for number in (1, 2))
+    step = 4 // sectors * 128
+    places = [first + step * turn for turn in range(kilobytes * 1024 // step)]
+
+    def seen(number: int, place: np.ndarray) -> float:
+        state = State(1, 32, {"R2": place, "R3": high, "R4": place, "R5": other, "R8": lane}, {}, {})
+        access = watch(number, (load, store)[number], state, None, 0)
+        assert access is not None
+        return access.missed
+
+    assert {seen(0, place) for place in places} == {1}
+    if stores == "between":
+        for place in places:
+            seen(1, place)
+    missed = 0.0
+    for place in places:
+        missed += seen(0, place)
+        if stores == "beside":
+            seen(1, place)
+    return missed / len(places)
+
+
+@pytest.mark.parametrize(
+    ("sectors", "stores", "sizes"),
+    [(1, "none", (192, 256)), (1, "between", (96, 128)), (1, "beside", (112, 160, 192, 256)), (4, "beside", (160,))],
+)
+def test_l1_has_whole_lines_and_those_that_are_stored_to(sectors: int, stores: str, sizes: tuple[int, ...]) -> None:
+    times = {size: _MEASURED[f"reuse_{sectors}of4_{size}KiB_stores_{stores}"]["median"] for size in (*sizes, 96, 1024)}
+    for size in sizes:
+        measured = (times[size] - times[96]) / (times[1024] - times[96])
+        assert _missed_again(size, sectors, stores) == pytest.approx(measured, abs=0.12)
 
 
 _COPIES = [name for name in _MEASURED if re.match(r"copy_\d+B_ca_.*_0again", name) and "132to" not in name]

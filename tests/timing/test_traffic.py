@@ -12,7 +12,8 @@ import pytest
 
 from irscope.device.clocks import clock_of
 from irscope.target import Target
-from irscope.timing.accesses import SECTOR, Access, NeighbourWatch, TileWatch
+from irscope.timing.accesses import SECTOR, Access, CtaWatch
+from irscope.timing.neighbours import NeighbourWatch, TileWatch
 from irscope.timing.trace import Observed, Walked
 from irscope.timing.traffic import DramTraffic, traffic_of
 
@@ -54,8 +55,9 @@ def _product(order: Order, l2_size: int, prepare: Callable[[], None] | None = No
     groups = [Walked(np.arange(1), list(trace))]
     neighbours = NeighbourWatch((len(ctas), 1, 1))
     neighbours.prepare = prepare
+    watch = CtaWatch(clock, 1, 0, 0, {})
     return traffic_of(
-        groups, tiles, neighbours, {1: size * rows // _TILES, 2: size}, clock, _AT_ONCE, len(ctas), ctas, ctas
+        groups, watch, tiles, neighbours, {1: size * rows // _TILES, 2: size}, clock, _AT_ONCE, len(ctas), ctas, ctas
     )
 
 
@@ -119,7 +121,7 @@ def test_what_fits_is_read_once() -> None:
 def test_stencils_share_the_rows_between_them_with_their_neighbours() -> None:
     """Each CTA reads 4 rows of 2 sectors and one above and below; a neighbour on the axis has 2 of its 6 rows."""
     neighbours = NeighbourWatch((1, 64, 1))
-    assert neighbours.ctas == [32, 31]
+    assert neighbours.ctas == [32, 31, 30, 29, 28]
     seen = [(cta * 64, np.arange(cta * 8 - 2, cta * 8 + 10)) for cta in neighbours.ctas]
     warps = np.concatenate([np.full(len(sectors), warp) for warp, sectors in seen])
     asked = np.stack([warps, np.concatenate([sectors for _, sectors in seen])])
