@@ -23,6 +23,7 @@ from irscope.timing.scalars import (
     Step,
     Value,
     guess_of,
+    mixed,
     next_register,
     operand,
     predicate,
@@ -30,7 +31,7 @@ from irscope.timing.scalars import (
     wide,
 )
 
-__all__ = ["ARITHMETIC", "is_predicate", "put", "unknown"]
+__all__ = ["ARITHMETIC", "guessed", "is_predicate", "put", "unknown"]
 
 
 def _known(*values: Value) -> bool:
@@ -319,6 +320,30 @@ def _compare(item: Instruction) -> Step:
                 result = strict(a, b) | (a == b) & low
         put(state, first, _combined(combine, result, other))
         put(state, second, _combined(combine, None if result is None else ~result, other))
+
+    return run
+
+
+_EITHER = "comparisons of data that indices depend on are assumed to hold at random"
+
+
+def guessed(item: Instruction, step: Step) -> Step:
+    """A comparison whose result, where data decide it, is taken to hold in half of the lanes: for what it selects."""
+    first, second = item.operands[:2]
+
+    def run(state: State) -> None:
+        step(state)
+        if state.registers.get(first) is not None:
+            for name in (first, second):
+                state.guesses.pop(name, None)
+            return
+        lanes = state.special["CTA"] * 2048 + state.special["WARP"] * 32 + state.special["SR_LANEID"]
+        holds = mixed(lanes * 4096 + item.offset + len(state.guesses)) & 1 != 0
+        state.assumed.origins[item.offset] = _EITHER
+        for name, value in ((first, holds), (second, ~holds)):
+            if name not in ("PT", "UPT"):
+                state.guesses[name] = value
+                state.data[name] = frozenset((item.offset,))
 
     return run
 

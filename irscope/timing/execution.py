@@ -429,7 +429,7 @@ class _Launch:
                 missing.append(name)
             row = record.argument(name) if record is not None else None
             if kind == "f32" and row is not None and isinstance(row.value, float):
-                self._words(at, int(float_bits(np.float64(row.value))), size)
+                self._words(at, int(float_bits(np.array(row.value))), size)
             at += size
         if missing:
             raise UsageError(

@@ -26,6 +26,7 @@ from irscope.timing.scalars import (
     address_of,
     constant,
     guess_of,
+    mixed,
     next_register,
     operand,
     predicate,
@@ -34,7 +35,7 @@ from irscope.timing.scalars import (
     width_of,
 )  # fmt: skip
 
-__all__ = ["compiled", "guessed", "spilled_words"]
+__all__ = ["compiled", "spilled_words"]
 
 
 def _moved(item: Instruction) -> Step:
@@ -341,35 +342,6 @@ _VALUES = 1024
 
 
 _UNIFORM = "loaded numbers that indices are computed of are assumed uniform between 0 and 1"
-_EITHER = "comparisons of data that indices depend on are assumed to hold at random"
-
-
-def _mixed(number: Array) -> Array:
-    """Random integers from 0 to 2**31 that numbers decide."""
-    number = number * 0x1E3779B97F4A7C15
-    number = (number ^ number >> 32) * 0x14D049BB133111EB
-    return number >> 33 & 0x7FFFFFFF
-
-
-def guessed(item: Instruction, step: Step) -> Step:
-    """A comparison whose result, where data decide it, is taken to hold in half of the lanes: for what it selects."""
-    first, second = item.operands[:2]
-
-    def run(state: State) -> None:
-        step(state)
-        if state.registers.get(first) is not None:
-            for name in (first, second):
-                state.guesses.pop(name, None)
-            return
-        lanes = state.special["CTA"] * 2048 + state.special["WARP"] * 32 + state.special["SR_LANEID"]
-        holds = _mixed(lanes * 4096 + item.offset + len(state.guesses)) & 1 != 0
-        state.assumed.origins[item.offset] = _EITHER
-        for name, value in ((first, holds), (second, ~holds)):
-            if name not in ("PT", "UPT"):
-                state.guesses[name] = value
-                state.data[name] = frozenset((item.offset,))
-
-    return run
 
 
 def _loaded(item: Instruction) -> Step:
@@ -402,7 +374,7 @@ def _loaded(item: Instruction) -> Step:
             elif is_wide and number % 2:
                 state.registers[name] = ZERO
             elif is_float:
-                state.registers[name] = float_bits(_mixed((value >> 2) + number) / (1 << 31))
+                state.registers[name] = float_bits(mixed((value >> 2) + number) / (1 << 31))
                 assumed.origins[item.offset] = _UNIFORM
             elif assumed.value is not None:
                 state.registers[name] = np.full_like(value, assumed.value)
@@ -411,7 +383,7 @@ def _loaded(item: Instruction) -> Step:
                 rows = max(assumed.array_bytes[array] // size - (item.offset in assumed.adjacent), 1)
                 state.registers[name] = first // size * values // rows
             else:
-                state.registers[name] = _mixed((value >> 2) + number) % values
+                state.registers[name] = mixed((value >> 2) + number) % values
         for name in names:
             if item.offset in assumed.rising:
                 state.data.pop(name, None)

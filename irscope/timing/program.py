@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
+from irscope.timing.arithmetic import guessed
 from irscope.timing.floats import FLOATS
-from irscope.timing.instructions import compiled, guessed, spilled_words
+from irscope.timing.instructions import compiled, spilled_words
 from irscope.timing.scalars import Step, address_of
 
 __all__ = ["Program"]

@@ -22,7 +22,7 @@ from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
     "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step",
-    "Value", "WordsForWorkers", "address_of", "constant", "guess_of", "next_register", "operand", "predicate",
+    "Value", "WordsForWorkers", "address_of", "constant", "guess_of", "mixed", "next_register", "operand", "predicate",
     "signed32", "wide", "width_of",
 ]  # fmt: skip
 
@@ -311,6 +311,13 @@ def guess_of(text: str) -> Read:
     if text != name:
         return lambda state: None if (value := state.guesses.get(name)) is None else ~value
     return lambda state: state.guesses.get(name)
+
+
+def mixed(number: Array) -> Array:
+    """Random integers from 0 to 2**31 that numbers decide."""
+    number = number * 0x1E3779B97F4A7C15
+    number = (number ^ number >> 32) * 0x14D049BB133111EB
+    return number >> 33 & 0x7FFFFFFF
 
 
 def next_register(name: str, step: int = 1) -> str:
