@@ -1,5 +1,6 @@
 """Loops that a walk has to follow: one within two others, one whose loads decide where the next ones are, one that
-calls subroutines, one whose length and addresses stand in small tensors; and a gather at float32 coordinates.
+calls subroutines, one whose length and addresses stand in small tensors. Gathers at float32 coordinates, and at places
+that a binary search finds or a scale gives; groups of channels, of which few begin at a sector.
 """
 
 import torch
@@ -10,6 +11,8 @@ COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 WIDE = (1 << 33) + 7
 WIDTH = 1024
+TABLE = 256
+CHANNELS, PER_GROUP, PIXELS = 320, 10, 32
 
 
 @triton.jit
@@ -81,6 +84,32 @@ def sampled(places, x, y, width, BLOCK: tl.constexpr):
     tl.store(y + at, tl.load(x + at // width * width + column, mask=(column >= 0) & (column < width)))
 
 
+@triton.jit
+def searched(values, table, y, TABLE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(values + at)
+    low, high = tl.zeros([BLOCK], tl.int32), tl.full([BLOCK], TABLE - 1, tl.int32)
+    for _ in tl.static_range(7):
+        middle = (low + high) // 2
+        is_above = value > tl.load(table + middle)
+        low, high = tl.where(is_above, middle, low), tl.where(is_above, high, middle)
+    tl.store(y + at, low)
+
+
+@triton.jit
+def resized(x, y, scale, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + tl.floor(at.to(tl.float32) * scale).to(tl.int32)))
+
+
+@triton.jit
+def groups(x, y, CHANNELS: tl.constexpr, PER_GROUP: tl.constexpr, PIXELS: tl.constexpr):
+    column = tl.arange(0, 16)
+    pixel = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
+    place = pixel[:, None] * CHANNELS + tl.program_id(0) * PER_GROUP + column[None, :]
+    tl.store(y + place, tl.load(x + place, column[None, :] < PER_GROUP), column[None, :] < PER_GROUP)
+
+
 x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
 nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
 x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
@@ -98,3 +127,13 @@ x, y = torch.empty(37 * 173, device="cuda"), torch.zeros(37 * 173 // 120 + 1, de
 shares[(37,)](x, y, EACH=173, WHOLE=120, num_warps=1)
 places, x, y = (torch.empty(64 * WIDTH, device="cuda") for _ in range(3))
 sampled[(64,)](places, x, y, WIDTH, BLOCK=WIDTH, num_warps=8)
+values, table, y = (
+    torch.empty(1 << 16, device="cuda"),
+    torch.empty(TABLE, device="cuda"),
+    torch.empty(1 << 16, device="cuda", dtype=torch.int32),
+)
+searched[(64,)](values, table, y, TABLE=TABLE, BLOCK=1024)
+x, y = torch.empty(1 << 14, device="cuda"), torch.empty(1 << 16, device="cuda")
+resized[(64,)](x, y, 0.25, BLOCK=1024)
+x, y = (torch.empty(2 * PIXELS, CHANNELS, device="cuda", dtype=torch.float16) for _ in range(2))
+groups[(CHANNELS // PER_GROUP, 2)](x, y, CHANNELS=CHANNELS, PER_GROUP=PER_GROUP, PIXELS=PIXELS)

@@ -19,6 +19,7 @@ from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.record.variants.completing import reporting
 from irscope.render.text.findings import render_explanation
+from irscope.timing.accesses import Access
 from irscope.timing.execution import execute
 from irscope.timing.walk import NotFollowed, Observed, Skip
 
@@ -29,6 +30,7 @@ SIZE, TILE, STEP = 512, 128, 64
 COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 WIDTH = 1024
+CHANNELS, PER_GROUP, PIXELS = 320, 10, 32
 """As `loops.py` has them."""
 
 
@@ -172,6 +174,47 @@ def test_indices_of_loaded_coordinates_lie_all_over_the_row() -> None:
     # Of 128 sectors, those that 32 random places are in.
     assert sectors
     assert np.mean(sectors) == pytest.approx(128 * (1 - (1 - 1 / 128) ** 32), rel=0.1)
+
+
+def _accesses(name: str) -> tuple[set[str], list[tuple[Access, float]]]:
+    """What is assumed of a launch; the accesses of the CTA that is walked, each as often as its warps make it."""
+    (capture,) = (one for one in recorded_loops() if one.name == name)
+    execution = execute(capture, clock_of(capture.target, None))
+    return execution.assumed, [
+        (entry.payload, weight * len(group.rows) * entry.payload.is_on)
+        for group in execution.groups
+        for entry, weight in zip(group.trace, group.weights(), strict=True)
+        if isinstance(entry, Observed) and entry.payload is not None
+    ]
+
+
+def test_a_binary_search_of_data_reads_all_over_its_table() -> None:
+    assumed, accesses = _accesses("searched")
+    assert assumed == {"comparisons of data that indices depend on are assumed to hold at random"}
+    sectors = sorted(access.sectors for access, _ in accesses if access.array == 2)
+    # At each step lanes are at twice as many places: in as many sectors as 32 lanes take of that many at random. The
+    # first step is one load, the others one of each of a thread's eight elements.
+    taken = [min(places, 32) * (1 - (1 - 1 / min(places, 32)) ** 32) for places in (2, 4, 8, 16, 32, 64)]
+    assert sectors == pytest.approx(np.repeat([1, *taken], [1, *[8] * 6]).tolist(), abs=4)
+    assert np.mean(sectors) == pytest.approx((1 + 8 * sum(taken)) / 49, rel=0.05)
+
+
+def test_indices_that_a_scale_gives_are_those_of_the_launch() -> None:
+    assumed, accesses = _accesses("resized")
+    assert not assumed
+    # A thread has four elements, which read one, and a warp 32 side by side.
+    assert {access.sectors for access, _ in accesses if access.array == 1} == {4}
+
+
+@pytest.mark.parametrize("kind", ["load", "store"])
+def test_sectors_are_the_mean_of_all_ctas_wherever_they_begin(kind: str) -> None:
+    _, accesses = _accesses("groups")
+    found = sum(access.sectors * (access.missed if kind == "load" else 1) * times
+                for access, times in accesses if access.kind == kind)  # fmt: skip
+    begins = [2 * PER_GROUP * group % 32 for group in range(CHANNELS // PER_GROUP)]
+    each = np.mean([(begin + 2 * PER_GROUP - 1) // 32 + 1 for begin in begins])
+    # A store counts in each instruction that has part of a sector.
+    assert found == pytest.approx(PIXELS * each) if kind == "load" else found >= PIXELS * each
 
 
 def test_subroutines_are_walked_and_give_their_results() -> None:
