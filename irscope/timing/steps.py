@@ -313,7 +313,7 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     if not kind.startswith("bulk"):
         # The data pass through the array that is shared memory as well, and lanes of one bank one after another.
         use[L1] = max(access.lines / _LINES, 1.0) * on
-        through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts)
+        through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts, 0.0 if "store" in kind else 1.0)
         # What is copied is written into the array without passing through registers: the array is taken to be busy for
         # it, though Nsight Compute's wavefronts of the pipe leave it out.
         use[SHARED] = (access.wavefronts if kind == "copy" else through + _STORING * (kind == "store")) * on
