@@ -42,7 +42,7 @@ class TileWatch:
         self.granules: dict[int, list[tuple[Array, Array]]] = {}
         """Argument → (CTAs, the part of it in one slice of L2) of each atomic."""
         self._begins: dict[int, list[tuple[Array, Array, Array]]] = {}
-        """Instruction → (CTAs, warps, address) of its first execution, where no unknown data decide it."""
+        """Instruction → (CTAs, warps, address) of its first execution, where no unknown data or pointer decide it."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = KINDS[item.opcode.partition(".")[0]]
@@ -64,7 +64,8 @@ class TileWatch:
         value = np.broadcast_to(value, ctas.shape)[on, 0]
         ctas, warps = ctas[on], np.broadcast_to(warps, ctas.shape)[on]
         array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
-        if not count and kind in ("load", "store", "copy") and address is not None and not address.origins(state):
+        is_known = array > 0 and address is not None and not address.origins(state)
+        if not count and kind in ("load", "store", "copy") and is_known:
             self._begins.setdefault(index, []).append((ctas[:, 0], warps[:, 0], value))
         # Warps of one CTA have tiles of their own.
         tile = (value if kind.startswith("bulk") else value >> 5) * MOST_WARPS + warps[:, 0]
@@ -147,6 +148,9 @@ class NeighbourWatch:
         if not on.any():
             return None
         value = np.broadcast_to(value, shape)[on]
+        if value[0] < 1 << ARRAY_BITS:
+            # A loaded pointer: what stands for it tells nothing of others.
+            return None
         # Row and sector as one number, which sorts faster than two.
         rows = np.broadcast_to(np.arange(shape[0])[:, None], shape)[on]
         pairs = np.unique(rows << 40 | value // SECTOR)

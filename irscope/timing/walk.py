@@ -239,8 +239,10 @@ class _Group:
             if holds is not None and holds.all():
                 sources -= self.program.kept[at]
         if not sources:
-            for name in writes & data.keys() - self.state.guesses.keys():
-                del data[name]
+            for name in writes & data.keys():
+                # A comparison has marked what it guesses.
+                if name not in self.state.guesses or self.state.registers.get(name) is not None:
+                    del data[name]
             return
         origins = frozenset().union(*(data[name] for name in sources))
         for name in writes:
