@@ -25,6 +25,7 @@ from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, meeting, prepared
+from irscope.machine.shared import wait_text
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -60,6 +61,8 @@ class _Mbarrier:
     count: int
     missing: int
     bytes: int = 0
+    landing: int = 0
+    """Of these, what copies bring that were begun: they end as late as they may, where a thread waits for them."""
     phase: int = 0
 
 
@@ -102,6 +105,8 @@ class PtxCta(CtaRegisters):
         self._alive = threads
         self.executed = 0
         self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
+        self._asked: dict[int, tuple[int, int]] = {}
+        """Instruction that waits → the address of its mbarrier, and the parity."""
         self._meetings: dict[tuple[int, int], tuple[int, list[PtxStep]] | None] = {}
         """Of both ways of a branch that was not known, where they meet, and what is computed until then."""
         self._steps = prepared(function, self, self.effect_of)
@@ -155,7 +160,13 @@ class PtxCta(CtaRegisters):
         items = [(step.item, int(group.threads[0])) for step, group in places]
         if waiting and any(not self._is_whole(group.threads) for _, group in waiting):
             raise DivergentBarrier("only some threads of a warp reach a barrier of the whole warp", items)
-        raise StuckThreads("threads wait forever", items)
+        texts = ["threads wait forever"] if waiting else []
+        for item, _ in () if waiting else items:
+            address, parity = self._asked[id(item)]
+            one = self._mbarriers[address]
+            name = f"the mbarrier at byte {address} of shared memory"
+            texts.append(wait_text(name, parity, one.phase, one.missing, one.count, one.bytes))
+        raise StuckThreads(" and ".join(dict.fromkeys(texts)), items)
 
     def _is_whole(self, threads: _Integers) -> bool:
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
@@ -404,9 +415,11 @@ class PtxCta(CtaRegisters):
             if is_load:
                 barrier = int(self._known(step.operands[places[2]], one, step)[0])
                 state = self._mbarrier(barrier, step)
+                if state.bytes == state.landing:
+                    # Of a phase that nobody waited for.
+                    self._complete(barrier)
                 self._listener.bulk_load(step.item, int(thread), spans, barrier, state.phase)
-                state.bytes -= size
-                self._complete(barrier)
+                state.landing += size
             else:
                 self._listener.queue(step.item, "bulk store", one, spans, (), None)
 
@@ -477,7 +490,9 @@ class PtxCta(CtaRegisters):
         return found
 
     def _complete(self, address: int) -> None:
+        """Let the copies land that an mbarrier counts, and end its phase if that is all."""
         state = self._mbarriers[address]
+        state.bytes, state.landing = state.bytes - state.landing, 0
         if state.missing <= 0 and state.bytes == 0:
             self._listener.complete(address, state.phase)
             state.phase += 1
@@ -490,6 +505,8 @@ class PtxCta(CtaRegisters):
         for address in np.unique(addresses):
             here = on[addresses == address]
             state = self._mbarrier(int(address), step)
+            if state.missing <= 0:
+                self._complete(int(address))
             for thread in here:
                 one = np.array([thread])
                 amount = int(self._known(numbers[-1], one, step)[0]) if numbers and not queue else 1
@@ -497,7 +514,8 @@ class PtxCta(CtaRegisters):
                 arrives = counts and not (expects and "arrive" not in step.suffixes)
                 state.missing -= (1 if expects else amount) if arrives else 0
             self._listener.arrive(here, int(address), queue)
-            self._complete(int(address))
+            if not state.landing:
+                self._complete(int(address))
 
     def do_mbarrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """mbarrier.init, inval, arrive, expect_tx, try_wait and test_wait."""
@@ -524,8 +542,13 @@ class PtxCta(CtaRegisters):
         parity = self._uniform(step.operands[place + 1], on, step) & 1
         state = self._mbarrier(address, step)
         group = self._parted(group, on)
+        self._asked[id(step.item)] = address, parity
+        if state.landing and state.phase & 1 != parity:
+            self._listener.passed(step.item, address, parity, state.phase)
 
         def is_blocked() -> bool:
+            if state.phase & 1 == parity:
+                self._complete(address)
             if state.phase & 1 == parity:
                 return True
             self._where.pop(id(group), None)

@@ -72,15 +72,14 @@ class SharedMemory:
 
     # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def allocate(self, kind: Type, module: MlirModule) -> MemoryView:
-        """Memory for a descriptor's type, which nobody wrote."""
+    def allocate(self, kind: Type, module: MlirModule, name: str) -> MemoryView:
+        """Memory for a descriptor's type, which nobody wrote; `name`: of the value that holds it."""
         dtype = dtype_of(kind)
         strides = _strides(kind.shape, dtype.itemsize)
         size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
         data = np.full((self.programs, size), 255, np.uint8)
-        return MemoryView(
-            (MemoryAllocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module)
-        )
+        memory = MemoryAllocation(data, name=name)
+        return MemoryView((memory,), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
 
     def read(self, view: MemoryView, rows: Array) -> Array:
         """The elements of a view; raises NotRun where they were written through another form."""
@@ -196,6 +195,10 @@ class SharedMemory:
         does = np.broadcast_to(True if mask is None else mask, len(rows))
         if not barriers.is_made[at][does].all():
             raise WrongProgram("an arrival at an mbarrier that was not initialised")
+        ended = does & (barriers.missing[at] <= 0)
+        if ended.any():
+            # Of a phase that nobody waited for: it is of the next one.
+            self._land_copies(view.memory, at[0][ended], at[1][ended])
         barriers.missing[at] -= np.where(does, count, 0)
         barriers.bytes[at] += np.where(does, size, 0)
         self._complete(barriers, at)
@@ -214,6 +217,18 @@ class SharedMemory:
             self._land_copies(view.memory, at[0][blocked], at[1][blocked])
             blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
         return not blocked.any()
+
+    def describe_wait(self, view: MemoryView, parity: Array, rows: Array) -> str:
+        """What a wait of which nothing more comes waits for, of the first program that does."""
+        barriers, at = self._barrier(view, rows)
+        first = int(np.argmax((barriers.phase[at] & 1) == (parity & 1)))
+        row, place = int(at[0][first]), int(at[1][first])
+        several = barriers.count.shape[1] > 1
+        return wait_text(
+            f"mbarrier {view.memory.name.lstrip('%')}{f'[{place}]' if several else ''}", int(parity[first]) & 1,
+            int(barriers.phase[row, place]), int(barriers.missing[row, place]), int(barriers.count[row, place]),
+            int(barriers.bytes[row, place]),
+        )  # fmt: skip
 
     def phase(self, view: MemoryView, rows: Array) -> Array:
         """The parity of the phase that an mbarrier is in."""
@@ -241,6 +256,19 @@ class SharedMemory:
                 own, its = cast(MemoryView, take(copy.view, others)), cast(MemoryView, take(barrier, others))
                 left.append(_Copy(own, copy.rows[others], copy.values[others], its))
         self._of_barriers = left
+
+
+def wait_text(name: str, parity: int, phase: int, missing: int, count: int, left: int) -> str:
+    """What a wait for a parity waits for, where that never comes: the phase that is the mbarrier's, and what it lacks.
+
+    `missing`, `count`: arrivals that it lacks, of how many; `left`: bytes of copies.
+    """
+    lacks = [f"{missing} of {count} arrivals"] if missing else []
+    lacks += [f"{left} bytes of copies"] if left else []
+    return (
+        f"the wait for phase {parity} of {name} never completes: {phase} phase{'s' if phase != 1 else ''} of it "
+        f"ended, and the next one, of parity {phase & 1}, lacks {' and '.join(lacks)}"
+    )
 
 
 def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:

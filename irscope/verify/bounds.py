@@ -119,6 +119,12 @@ class Bounds(Listener):
         )
         return observed.element_at(at, tensor.path, detail)
 
+    def named(self, observed: Observed) -> str:
+        """The argument and the byte of the first element of an access."""
+        if self._memory is None or not observed.addresses.size:
+            return ""
+        return self._arguments.named(self._memory, int(observed.addresses[0]))
+
     def written(self) -> frozenset[str]:
         """Names of the tensors that the kernel may store to, other than by atomic operations."""
         found: set[str] = set()

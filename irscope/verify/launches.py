@@ -38,7 +38,7 @@ def verify_launches(
         if verdict.answer == "wrong":
             return verdict
         verified.append(_compared(launch))
-        label = f"launch {len(verified)} of the compile, with another {', '.join(_differences(first, launch))}"
+        label = f"launch {len(verified)} of the compile, with {', '.join(_differences(first, launch))}"
         found = verify_launch(launch, elements=elements, earlier=program)
         if found.answer == "wrong":
             return replace(found, notes=(f"this is {label}", *found.notes))
@@ -68,12 +68,14 @@ def _compared(capture: Capture) -> tuple[object, ...]:
 
 
 def _differences(first: Capture, other: Capture) -> Iterator[str]:
-    """The arguments of a launch that are not as in the first one, and the grid."""
+    """What is not as in the first launch: arguments, whose memory is unwritten, and the grid."""
     before, after = (
-        {replace(row, empty_storage=0, launches_before=0, is_unwritten=False) for row in one.launch.record.arguments}
+        [replace(row, empty_storage=0, launches_before=0) for row in one.launch.record.arguments]
         for one in (first, other)
         if one.launch.record is not None
     )
-    yield from sorted(row.path for row in after - before)
+    for row in sorted(set(after) - set(before), key=lambda row: row.path):
+        is_same = replace(row, is_unwritten=not row.is_unwritten) in before
+        yield f"{row.path} {'un' if row.is_unwritten else ''}written" if is_same else f"another {row.path}"
     if first.launch.grid != other.launch.grid:
-        yield f"grid {other.launch.grid}"
+        yield f"the grid {other.launch.grid}"

@@ -11,6 +11,7 @@ which it is so is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -39,6 +40,7 @@ from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_thread
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
+from irscope.verify.slices import AddressSlice, address_slice, loads_behind
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
@@ -58,6 +60,7 @@ from irscope.verify.trace import (
     UnwrittenReads,
     WrittenBytes,
     reaches_output,
+    relaxed_operations,
     sync_operations,
 )
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation, ViolationKind
@@ -127,6 +130,7 @@ class _Verifier:
         """Programs that wait for others, where they run alone or last of a few."""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
+        self._ran: tuple[Inputs, Arguments, Bounds]  # of the last run
         self._each = 1  # access of an element by the first program
         self._own: set[int] = set()
         """Programs that read places which they write themselves."""
@@ -218,14 +222,23 @@ class _Verifier:
             raise NotRun(f"the machine fails at line {line} of the IR: {error}") from error
         is_known = self._tell_data(text, inputs, arguments, bounds)
         if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
-            self._add(text, Violation(kind, _sentence(ended), self._step_of(text, tracer)))
+            operations = ended.operations if isinstance(ended, NeverEnds) else ()
+            address = ""
+            if kind == "never-ends" and not operations and tracer.last is not None:
+                # A loop that waits for what another program writes.
+                operations, address = (tracer.last.operation,), bounds.named(tracer.last)
+            self._add(text, Violation(kind, _sentence(ended), self._steps_of(text, tracer, operations), address))
         for outside in bounds.found.values():
+            if self._is_random(text, outside.operation):
+                continue
             witness = self._witness(text, outside.operation, outside.program, outside.element)
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
         self._tell_unwritten(text, unwritten, bounds)
 
     def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads, bounds: Bounds) -> None:
         for read in (one for key, one in unwritten.found.items() if key not in bounds.found):
+            if self._is_random(text, read.operation):
+                continue
             reaches = reaches_output(text.module, read.operation)
             if reaches is None:
                 self.undecided.append(
@@ -242,27 +255,48 @@ class _Verifier:
 
     def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> bool:
         """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
-        deciding = {id(operation) for operation in text.slices.loads}
-        storages = {storage for operation, storage in bounds.touched if operation in deciding}
-        unknown = [
-            tensor.path
-            for tensor in arguments.tensors
-            if tensor.path in inputs.made_up and (tensor.storage in storages or text.slices.reads_shared)
-        ]
+        self._ran = inputs, arguments, bounds
+        unknown = self._made_up_behind(text, text.slices)
         if unknown:
             named = ", ".join(unknown)
             self.undecided.append(
                 f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold "
                 "(record --values)"
             )
-            # What random elements show is no fault of the kernel.
-            bounds.found.clear()
         if bounds.unknown:
             self.undecided.append(f"the pointer of {', '.join(sorted(bounds.unknown))} comes from no argument")
         if text.module.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(text.module.unknown.items()))
             self.undecided.append(f"operations of unknown form: {names}")
         return not unknown
+
+    def _made_up_behind(self, text: ExecutedText, slices: AddressSlice) -> list[str]:
+        """The tensors that the capture does not hold, and whose elements decide the accesses of a slice."""
+        inputs, arguments, bounds = self._ran
+        if not inputs.made_up:
+            return []
+        writers = [one for one in text.module.walk() if one.kind in ("store", "atomic")]
+        loads: set[Operation] = set()
+        reads_shared, storages = False, set[int]()
+        while not loads.issuperset(slices.loads):
+            loads |= {*slices.loads}
+            reads_shared |= slices.reads_shared
+            storages |= {storage for one, storage in bounds.touched if any(one == id(load) for load in loads)}
+            # What the kernel itself wrote there comes from other elements.
+            slices = loads_behind(
+                text.module, [one for one in writers if any((id(one), storage) in bounds.touched for storage in storages)]
+            )
+        return [
+            tensor.path
+            for tensor in arguments.tensors
+            if tensor.path in inputs.made_up and (tensor.storage in storages or reads_shared)
+        ]
+
+    def _is_random(self, text: ExecutedText, *operations: Operation) -> bool:
+        """Whether accesses depend on elements that were drawn: what these show is no fault of the kernel."""
+        if not text.needs_values or not self._ran[0].made_up:
+            return False
+        return bool(self._made_up_behind(text, address_slice(text.module, operations)))
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -290,22 +324,18 @@ class _Verifier:
                 self.programs = (0,)
                 return
             self.programs = sorted({*self.programs, *suspects})
-        told = len(self.undecided)
         conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         if self._waits and len(self.programs) < self.all_programs:
             # All had to be executed: none is left for a proof.
-            self.programs, told = range(self.all_programs), before
+            self.programs = range(self.all_programs)
             del self.undecided[before:]
             conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         self._own = conflicts.own
-        if self.violations:
-            return
-        is_random = len(self.undecided) > told and text.needs_values
         if conflicts.lost_clocks and conflicts.found:
             self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
             return
         for conflict in conflicts.found.values():
-            if not is_random:
+            if not self._is_random(text, conflict.first, conflict.second):
                 self._tell_conflict(text, conflict)
 
     def _prove(self) -> tuple[int, ...] | None:
@@ -348,9 +378,11 @@ class _Verifier:
         )
         kinds = ["writes" if one[0].kind == "store" else "updates" if one[0].kind == "atomic" else "reads"
                  for one in (first, second)]  # fmt: skip
+        relaxed = ", ".join(sorted({basename(text.place(one)) for one in relaxed_operations(text.module)}))
         detail = (
             f"one program {kinds[0]} an address that another {kinds[1]}, and no atomic operation orders them "
             f"({conflict.count} place{'s' if conflict.count > 1 else ''} at once)"
+            + (f"; those at {relaxed} are relaxed" if relaxed else "")
         )
         if first[0].kind == second[0].kind == "store" and self._is_equal(text, conflict, first[1], second[1]):
             self.notes.append(
@@ -364,7 +396,8 @@ class _Verifier:
         """Who accesses an address, when these programs are executed."""
         inputs = self._inputs(text)
         watch = AddressWatch(address, Arguments(text.module, inputs, argument_paths(self.capture)))
-        self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
+        with suppress(WrongProgram):  # where the run before ended, too
+            self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
 
     def _execute(self, text: ExecutedText, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
@@ -397,11 +430,13 @@ class _Verifier:
             program_at(program, self.grid) if program >= 0 else None, element,
         )  # fmt: skip
 
-    def _step_of(self, text: ExecutedText, tracer: Tracer) -> tuple[AccessWitness, ...]:
-        if tracer.step is None:
-            return ()
+    def _steps_of(
+        self, text: ExecutedText, tracer: Tracer, operations: tuple[Operation, ...]
+    ) -> tuple[AccessWitness, ...]:
+        """Where a run ended: at these operations, or the last one."""
         program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
-        return (self._witness(text, tracer.step, program, ()),)
+        ends = operations or ((tracer.step,) if tracer.step is not None else ())
+        return tuple(self._witness(text, operation, program, ()) for operation in ends)
 
     # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -478,9 +513,11 @@ class _Verifier:
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
+        random = {key for key, one in threads.found.items() if self._is_random(text, one.first, one.second)}
         self._check_order(text, programs)
-        for conflict in threads.found.values():
-            self._judge(text, conflict)
+        for key, conflict in threads.found.items():
+            if key not in random:
+                self._judge(text, conflict)
 
     def _threads(self, text: ExecutedText) -> ThreadConflicts:
         return ThreadConflicts(text.granule, Owners(self.capture, text.module), self.all_programs)
@@ -501,7 +538,7 @@ class _Verifier:
             except NotRun:
                 continue
             moved = moved_load(before, reads, changed.granule)
-            if moved is None:
+            if moved is None or self._is_random(changed, moved.operation):
                 continue
             watch = self._seen(changed, moved.address, programs)
             stores = [row for row in watch.seen if row[0].kind == "store"]

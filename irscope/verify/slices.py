@@ -7,7 +7,7 @@ All other values, such as the elements of a product, need not be computed to kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
@@ -38,14 +38,24 @@ class AddressSlice:
     """Whether values in shared or tensor memory decide accesses; nothing is skipped then."""
 
 
-def address_slice(module: MlirModule) -> AddressSlice:
-    """The operations of a module that decide its accesses, by following the values backwards."""
+def address_slice(module: MlirModule, only: Collection[Operation] = ()) -> AddressSlice:
+    """The operations of a module that decide its accesses, by following the values backwards.
+
+    `only`: these accesses, where not all are asked for; what decides whether they are executed is followed too.
+    """
     slicer = _Slicer(module)
-    slicer.follow()
+    slicer.follow([one for one in module.walk() if not only or one in only or not _touches(one, "global")])
     if slicer.reads_shared:
         return AddressSlice(frozenset(), tuple(slicer.loads), reads_shared=True)
     skipped = [operation for operation in module.walk() if slicer.may_skip(operation)]
     return AddressSlice(frozenset(map(id, skipped)), tuple(slicer.loads), reads_shared=False)
+
+
+def loads_behind(module: MlirModule, stores: Collection[Operation]) -> AddressSlice:
+    """What must be executed to know what stores write."""
+    slicer = _Slicer(module)
+    slicer.follow([], [value for store in stores for value in store.operands])
+    return AddressSlice(frozenset(), tuple(slicer.loads), slicer.reads_shared)
 
 
 def _touches(operation: Operation, *spaces: str) -> bool:
@@ -79,9 +89,10 @@ class _Slicer:
             return False
         return self._is_computation(operation)
 
-    def follow(self) -> None:
-        """Collect all values that accesses need."""
-        for operation in self.module.walk():
+    def follow(self, operations: Collection[Operation], values: Collection[Value] = ()) -> None:
+        """Collect all values that operations cannot be executed without, and what other values come from."""
+        self._need(iter(values))
+        for operation in operations:
             self._need(self._roots(operation))
         while self._waiting:
             self._trace(self._waiting.pop())

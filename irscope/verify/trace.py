@@ -306,6 +306,17 @@ def sync_operations(module: MlirModule) -> Mapping[int, str]:
     return ordering
 
 
+def relaxed_operations(module: MlirModule) -> list[Operation]:
+    """Atomic operations on a single place whose old value is used, and `volatile` loads, none of which order programs."""
+    ordering = sync_operations(module)
+    return [
+        one
+        for one in module.walk()
+        if (one.kind == "atomic" and id(one) not in ordering) or one.attribute_texts.get("isVolatile") == "true"
+        if one.results and one.result_types[0].form != "tensor"
+    ]
+
+
 def is_of_cta(operation: Operation) -> bool:
     """Whether an atomic operation is one for the threads of its own program alone."""
     return operation.kind == "atomic" and str(operation.attribute("scope")) in ("cta", "2")
