@@ -211,7 +211,8 @@ class CtaVerifier:
         )
         if race.passed is not None:
             wait, parity, phase = race.passed
-            detail += f" (the wait for phase {parity} of its mbarrier is over at once: the copy is of phase {phase & 1})"
+            copied = f"the copy is of phase {phase & 1}"
+            detail += f" (the wait for phase {parity} of its mbarrier is over at once: {copied})"
             witnesses += (self._witness(wait, None, program),)
         address = f"shared memory + {race.place} bytes"
         if race.space == "tensor":

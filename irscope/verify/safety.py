@@ -283,9 +283,8 @@ class _Verifier:
             reads_shared |= slices.reads_shared
             storages |= {storage for one, storage in bounds.touched if any(one == id(load) for load in loads)}
             # What the kernel itself wrote there comes from other elements.
-            slices = loads_behind(
-                text.module, [one for one in writers if any((id(one), storage) in bounds.touched for storage in storages)]
-            )
+            stores = [one for one in writers if any((id(one), storage) in bounds.touched for storage in storages)]
+            slices = loads_behind(text.module, stores)
         return [
             tensor.path
             for tensor in arguments.tensors
@@ -337,6 +336,8 @@ class _Verifier:
         for conflict in conflicts.found.values():
             if not self._is_random(text, conflict.first, conflict.second):
                 self._tell_conflict(text, conflict)
+        for (_, releases), conflict in conflicts.released.items():
+            self._check_release(text, conflict, releases)
 
     def _prove(self) -> tuple[int, ...] | None:
         """None if z3 proves that the programs that are not executed are safe; else some that may not be."""
@@ -391,6 +392,24 @@ class _Verifier:
             return
         witnesses = tuple(self._witness(text, *row) for row in (first, second))
         self._add(text, Violation("program-race", detail, witnesses, watch.text))
+
+    def _check_release(self, text: ExecutedText, conflict: Conflict, releases: Sequence[Operation]) -> None:
+        """A store by many threads, and the atomic operation of one that orders it: it releases its own thread's alone."""
+        kinds = [kind for kind in conflict.first.operand_types if kind.form == "tensor" and prod(kind.shape) > 1]
+        places = [text.origin(one)[:1] for one in (conflict.first, *releases)]
+        if not kinds or not releases or not all(places):
+            return
+        store, *ends = [one[0] for one in places]
+        if any(self._barriers.releases(store, end) for end in ends):
+            return
+        rows = [(conflict.first, conflict.first_program), (releases[0], conflict.first_program)]
+        rows.append((conflict.second, conflict.second_program))
+        detail = (
+            "one program stores what another accesses behind an atomic operation, which one thread executes with no "
+            "barrier to the other threads' stores (tl.debug_barrier() before it is one)"
+        )
+        witnesses = tuple(self._witness(text, one, program, ()) for one, program in rows)
+        self.violations.append(Violation("program-race", detail, witnesses, made_by="the lowering"))
 
     def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> AddressWatch:
         """Who accesses an address, when these programs are executed."""
@@ -488,10 +507,11 @@ class _Verifier:
             most //= 8
         if self.elements is None:
             programs, most = spread_evenly(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
-        if 0 in self._waits:
-            raise NotRun("program 0 waits for others, and single programs are followed")
         stuck = any(one.kind == "never-ends" for one in self.violations)
-        for program in programs:
+        if self._waits and not stuck:
+            # What a program waits for is there when all have ended: the CTA finds the memory that they leave.
+            run(text.module, self.grid, inputs.given)
+        for program in programs if not self._waits or not stuck else ():
             try:
                 found = [*verifier.violations(program, most)]
             except NotComputed as error:

@@ -7,7 +7,7 @@ All other values, such as the elements of a product, need not be computed to kno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
@@ -66,6 +66,11 @@ def _asserts(operation: Operation) -> bool:
     return operation.kind == "debug" and operation.opcode.endswith("assert")
 
 
+def sources_of(module: MlirModule) -> Callable[[Value], Iterator[Value]]:
+    """What tells the values that a value is computed from, through loops, branches and calls."""
+    return _Slicer(module).sources
+
+
 class _Slicer:
     def __init__(self, module: MlirModule) -> None:
         self.module = module
@@ -95,7 +100,7 @@ class _Slicer:
         for operation in operations:
             self._need(self._roots(operation))
         while self._waiting:
-            self._trace(self._waiting.pop())
+            self._need(self.sources(self._waiting.pop()))
 
     def _need(self, values: Iterator[Value]) -> None:
         for value in values:
@@ -133,13 +138,13 @@ class _Slicer:
         # Elements of shared memory: where an access needs them, nothing is skipped.
         return operation.kind in ("load", "store") and not _touches(operation, "global")
 
-    def _trace(self, value: Value) -> None:
-        """Need what a value is computed from."""
+    def sources(self, value: Value) -> Iterator[Value]:
+        """What a value is computed from."""
         owner = self.module.owners.get(value.number)
         if isinstance(owner, Operation):
-            self._need(self._sources(owner, value.index if len(owner.results) > 1 else 0, value))
+            yield from self._sources(owner, value.index if len(owner.results) > 1 else 0, value)
         elif owner is not None:
-            self._need(self._passed(owner, owner.arguments.index(value)))
+            yield from self._passed(owner, owner.arguments.index(value))
 
     def _sources(self, operation: Operation, place: int, value: Value) -> Iterator[Value]:
         if operation.results and value in operation.results:
@@ -197,6 +202,8 @@ class _Slicer:
             for end in _ends(parent):
                 if (end.name == "scf.condition") != is_first:
                     yield from end.operands[place + (0 if is_first else 1) :][:1]
+        elif len(parent.operands) == len(block.arguments):
+            yield parent.operands[place]
         else:
             yield from parent.operands
 

@@ -84,9 +84,9 @@ class Listeners(Listener):
         for one in self._each:
             one.observe(observed)
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         for one in self._each:
-            one.synchronise(programs, addresses, ordering)
+            one.synchronise(programs, addresses, operation, ordering)
 
 
 class AddressWatch(Listener):
