@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.memory import GlobalMemory
-from irscope.verify.slices import sources_of
+from irscope.verify.slices import AddressSlice, loads_behind, sources_of
 from irscope.verify.trace import ElementAccess, Listener, Observed
 
 
@@ -126,6 +126,24 @@ class Bounds(Listener):
         if self._memory is None or not observed.addresses.size:
             return ""
         return self._arguments.named(self._memory, int(observed.addresses[0]))
+
+    def made_up_behind(self, slices: AddressSlice, made_up: Collection[str]) -> list[str]:
+        """Names of the tensors among some whose elements decide the accesses of a slice, in the runs until now."""
+        writers = [one for one in self._module.walk() if one.kind in ("store", "atomic")]
+        possible, reads_shared, loads, storages = slices.possible, slices.reads_shared, set[int](), set[int]()
+        while made_up and not loads.issuperset(map(id, slices.loads)):
+            loads.update(map(id, slices.loads))
+            storages |= {storage for one, storage in self.touched if one in loads}
+            # What the kernel itself wrote there comes from other elements.
+            stores = [one for one in writers if any((id(one), storage) in self.touched for storage in storages)]
+            slices = loads_behind(self._module, stores)
+            # Nor is known what a store leaves there that a mask may leave out.
+            reads_shared |= slices.reads_shared or any(id(one) in possible for one in stores)
+        return [
+            tensor.path
+            for tensor in self._arguments.tensors
+            if tensor.path in made_up and (tensor.storage in storages or reads_shared)
+        ]
 
     def written(self) -> frozenset[str]:
         """Names of the tensors that the kernel may store to, other than by atomic operations."""

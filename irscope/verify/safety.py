@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from math import prod
 from os.path import basename
@@ -40,7 +40,7 @@ from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_thread
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
-from irscope.verify.slices import AddressSlice, address_slice, loads_behind
+from irscope.verify.slices import address_slice
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
@@ -109,15 +109,26 @@ def verify_launch(
     ]
     if unsized:
         return SafetyVerdict(undecided=(f"the size of the memory of {', '.join(unsized)} is not known",))
-    return _Verifier(capture, grid, elements, values or {}, earlier).verdict()
+    verifier = _Verifier(capture, grid, elements, values or {}, earlier)
+    verdict = verifier.verdict()
+    if verdict.answer == "not decided" and verifier.unknown:
+        # Whatever these elements are: all accesses that their masks may let through.
+        whole = _Verifier(capture, grid, elements, values or {}, earlier, assumes=True).verdict()
+        if whole.answer == "safe":
+            note = f"whatever the elements of {', '.join(sorted(verifier.unknown))} are"
+            return replace(whole, notes=(*whole.notes, note))
+    return verdict
 
 
 class _Verifier:
     def __init__(
         self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array],
-        earlier: Sequence[Capture],
+        earlier: Sequence[Capture], *, assumes: bool = False,
     ) -> None:  # fmt: skip
         self.capture, self.grid, self.elements, self.values = capture, grid, elements, values
+        self._text = partial(ExecutedText, capture, assumes=assumes)
+        self.unknown: set[str] = set()
+        """Tensors that the capture does not hold, and whose elements decide accesses."""
         self._empty = EmptyMemory(capture, earlier, elements)
         self.all_programs = prod(grid)
         self.violations: list[Violation] = []
@@ -130,7 +141,7 @@ class _Verifier:
         """Programs that wait for others, where they run alone or last of a few."""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
-        self._ran: tuple[Inputs, Arguments, Bounds]  # of the last run
+        self._ran: tuple[Inputs, Bounds]  # of the last run
         self._each = 1  # access of an element by the first program
         self._own: set[int] = set()
         """Programs that read places which they write themselves."""
@@ -165,7 +176,7 @@ class _Verifier:
     @cached_property
     def _front(self) -> ExecutedText:
         """The first IR that the capture has."""
-        return ExecutedText(self.capture, first_text(self.capture))
+        return self._text(first_text(self.capture))
 
     def _inputs(self, text: ExecutedText) -> Inputs:
         if not text.needs_values:
@@ -220,7 +231,7 @@ class _Verifier:
         except (ValueError, TypeError, IndexError) as error:
             line = tracer.step.first_line if tracer.step else 0
             raise NotRun(f"the machine fails at line {line} of the IR: {error}") from error
-        is_known = self._tell_data(text, inputs, arguments, bounds)
+        is_known = self._tell_data(text, inputs, bounds)
         if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
             operations = ended.operations if isinstance(ended, NeverEnds) else ()
             address = ""
@@ -253,10 +264,11 @@ class _Verifier:
     def _add(self, text: ExecutedText, violation: Violation) -> None:
         self.violations.append(replace(violation, made_by=KERNEL if text is self._front else "a pass"))
 
-    def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> bool:
+    def _tell_data(self, text: ExecutedText, inputs: Inputs, bounds: Bounds) -> bool:
         """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
-        self._ran = inputs, arguments, bounds
-        unknown = self._made_up_behind(text, text.slices)
+        self._ran = inputs, bounds
+        unknown = bounds.made_up_behind(text.slices, inputs.made_up)
+        self.unknown.update(unknown)
         if unknown:
             named = ", ".join(unknown)
             self.undecided.append(
@@ -270,32 +282,13 @@ class _Verifier:
             self.undecided.append(f"operations of unknown form: {names}")
         return not unknown
 
-    def _made_up_behind(self, text: ExecutedText, slices: AddressSlice) -> list[str]:
-        """The tensors that the capture does not hold, and whose elements decide the accesses of a slice."""
-        inputs, arguments, bounds = self._ran
-        if not inputs.made_up:
-            return []
-        writers = [one for one in text.module.walk() if one.kind in ("store", "atomic")]
-        loads: set[Operation] = set()
-        reads_shared, storages = False, set[int]()
-        while not loads.issuperset(slices.loads):
-            loads |= {*slices.loads}
-            reads_shared |= slices.reads_shared
-            storages |= {storage for one, storage in bounds.touched if any(one == id(load) for load in loads)}
-            # What the kernel itself wrote there comes from other elements.
-            stores = [one for one in writers if any((id(one), storage) in bounds.touched for storage in storages)]
-            slices = loads_behind(text.module, stores)
-        return [
-            tensor.path
-            for tensor in arguments.tensors
-            if tensor.path in inputs.made_up and (tensor.storage in storages or reads_shared)
-        ]
-
     def _is_random(self, text: ExecutedText, *operations: Operation) -> bool:
         """Whether accesses depend on elements that were drawn: what these show is no fault of the kernel."""
-        if not text.needs_values or not self._ran[0].made_up:
+        inputs, bounds = self._ran
+        if not text.needs_values or not inputs.made_up:
             return False
-        return bool(self._made_up_behind(text, address_slice(text.module, operations)))
+        slices = address_slice(text.module, operations, assumes=bool(text.slices.assumed))
+        return bool(bounds.made_up_behind(slices, inputs.made_up))
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -344,7 +337,7 @@ class _Verifier:
         record, ir = self.capture.launch.record, self.capture.texts.get("ttir", "")
         if record is None or not ir:
             return ()
-        text = ExecutedText(self.capture, ir)
+        text = self._text(ir)
         proof = prove_programs(
             text.module, self.grid, record, lambda one: basename(text.place(one)), SameThreads(self.capture, text)
         )
@@ -394,7 +387,7 @@ class _Verifier:
         self._add(text, Violation("program-race", detail, witnesses, watch.text))
 
     def _check_release(self, text: ExecutedText, conflict: Conflict, releases: Sequence[Operation]) -> None:
-        """A store by many threads, and the atomic operation of one that orders it: it releases its own thread's alone."""
+        """A store by many threads, and the atomic operation of one, which releases its own thread's alone."""
         kinds = [kind for kind in conflict.first.operand_types if kind.form == "tensor" and prod(kind.shape) > 1]
         places = [text.origin(one)[:1] for one in (conflict.first, *releases)]
         if not kinds or not releases or not all(places):
@@ -463,7 +456,7 @@ class _Verifier:
         final = self.capture.texts.get("ttgir")
         if not final or (self.proved and not self.programs and not uses_shared(self.capture)):
             return
-        text = ExecutedText(self.capture, final)
+        text = self._text(final)
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener, [0])
         own = sorted(self._own)
@@ -497,7 +490,7 @@ class _Verifier:
         if not uses_shared(self.capture):
             self.shared = "not used"
             return
-        text = ExecutedText(self.capture, texts["ttgir"])
+        text = self._text(texts["ttgir"])
         inputs = self._inputs(text)
         paths = argument_paths(self.capture)
         written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
@@ -552,7 +545,7 @@ class _Verifier:
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
         for label, ir in islice(changed_texts(self.capture), 1, None):
-            changed = ExecutedText(self.capture, ir)
+            changed = self._text(ir)
             try:
                 reads = self._reads(changed, programs)
             except NotRun:
@@ -615,11 +608,11 @@ class _Verifier:
 
         The kernel, where they are so in the first IR that has threads: no pass parted them.
         """
-        final = ExecutedText(self.capture, self.capture.texts["ttgir"])
+        final = self._text(self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
         had_threads = False
         for label, ir in changed_texts(self.capture):
-            text = ExecutedText(self.capture, ir)
+            text = self._text(ir)
             if text.module.option("num-warps") is None:
                 continue
             made_by, had_threads = label if had_threads else KERNEL, True

@@ -36,19 +36,29 @@ class AddressSlice:
     """Operations that read global memory, and whose results decide accesses."""
     reads_shared: bool
     """Whether values in shared or tensor memory decide accesses; nothing is skipped then."""
+    assumed: frozenset[int] = frozenset()
+    """`id` of each operation that is taken to be true, since only masks and conditions depend on it."""
+    possible: frozenset[int] = frozenset()
+    """`id` of each operation that such a mask may leave out, in part or as a whole."""
 
 
-def address_slice(module: MlirModule, only: Collection[Operation] = ()) -> AddressSlice:
+def address_slice(module: MlirModule, only: Collection[Operation] = (), *, assumes: bool = False) -> AddressSlice:
     """The operations of a module that decide its accesses, by following the values backwards.
 
     `only`: these accesses, where not all are asked for; what decides whether they are executed is followed too.
+    `assumes`: what masks and conditions take from memory counts as true, which gives all accesses that may be made.
     """
     slicer = _Slicer(module)
-    slicer.follow([one for one in module.walk() if not only or one in only or not _touches(one, "global")])
+    operations = [one for one in module.walk() if not only or one in only or not _touches(one, "global")]
+    if assumes:
+        slicer.assume(operations)
+    slicer.follow(operations)
+    loads = tuple(slicer.loads)
+    assumed, possible = frozenset(slicer.assumed), frozenset(slicer.possible)
     if slicer.reads_shared:
-        return AddressSlice(frozenset(), tuple(slicer.loads), reads_shared=True)
+        return AddressSlice(frozenset(), loads, True, assumed, possible)
     skipped = [operation for operation in module.walk() if slicer.may_skip(operation)]
-    return AddressSlice(frozenset(map(id, skipped)), tuple(slicer.loads), reads_shared=False)
+    return AddressSlice(frozenset(map(id, skipped)), loads, False, assumed, possible)
 
 
 def loads_behind(module: MlirModule, stores: Collection[Operation]) -> AddressSlice:
@@ -77,6 +87,8 @@ class _Slicer:
         self.needed: set[Value] = set()
         self.loads: list[Operation] = []
         self.reads_shared = False
+        self.assumed: set[int] = set()
+        self.possible: set[int] = set()
         self._waiting: list[Value] = []
         self._inner = {
             id(inner)
@@ -99,8 +111,53 @@ class _Slicer:
         self._need(iter(values))
         for operation in operations:
             self._need(self._roots(operation))
+        self._trace_all()
+
+    def _trace_all(self) -> None:
         while self._waiting:
             self._need(self.sources(self._waiting.pop()))
+
+    def assume(self, operations: Collection[Operation]) -> None:
+        """Choose what is taken to be true: parts of masks that come from memory, and of conditions without an else."""
+        masks = {operation: self._masks(operation) for operation in operations}
+        while True:
+            # Without all masks: what needs none of them.
+            bare = _Slicer(self.module)
+            for operation, left in masks.items():
+                bare._need(value for value in bare._roots(operation) if value not in left)
+            bare._trace_all()
+            # What decides addresses has to be right.
+            needed = [one for one, left in masks.items() if left and not bare.needed.isdisjoint(one.results)]
+            if not needed:
+                break
+            masks.update(dict.fromkeys(needed, ()))
+        for operation, left in masks.items():
+            parts = {id(owner) for value in left for owner in self._parts(value, bare.needed)}
+            if parts:
+                self.assumed |= parts
+                self.possible |= {id(operation), *(id(inner) for inner in operation.walk())}
+
+    @staticmethod
+    def _masks(operation: Operation) -> tuple[Value, ...]:
+        """Operands of which more that are true only give more accesses."""
+        if _touches(operation, "global"):
+            return tuple(operation.operand_group("mask"))
+        others = [block for region in operation.regions[1:] for block in region.blocks if len(block.operations) > 1]
+        return operation.operands[:1] if operation.name == "scf.if" and not operation.results and not others else ()
+
+    def _parts(self, value: Value, needed: Collection[Value]) -> Iterator[Operation]:
+        """The operations of a mask that come from memory, and all of which must be true for it to be."""
+        owner = self.module.owners.get(value.number)
+        if value in needed or not isinstance(owner, Operation):
+            return
+        if owner.name in ("arith.andi", "arith.ori") or owner.kind in ("view", "conversion"):
+            for part in owner.operands:
+                yield from self._parts(part, needed)
+            return
+        behind = _Slicer(self.module)
+        behind.follow([], [value])
+        if (behind.loads or behind.reads_shared) and owner.kind in _SKIPPED and len(owner.results) == 1:
+            yield owner
 
     def _need(self, values: Iterator[Value]) -> None:
         for value in values:
@@ -142,6 +199,8 @@ class _Slicer:
         """What a value is computed from."""
         owner = self.module.owners.get(value.number)
         if isinstance(owner, Operation):
+            if id(owner) in self.assumed:
+                return
             yield from self._sources(owner, value.index if len(owner.results) > 1 else 0, value)
         elif owner is not None:
             yield from self._passed(owner, owner.arguments.index(value))

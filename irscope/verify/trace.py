@@ -61,6 +61,8 @@ class Observed:
     shape: tuple[int, ...]
     """Of the operation's tensor; empty for a scalar."""
     element_bytes: int
+    is_possible: bool = False
+    """Whether a mask that is not known may leave it out."""
 
     def element(self, at: int) -> tuple[int, ...]:
         """The index of an entry in the operation's tensor; empty for a scalar."""
@@ -168,7 +170,7 @@ class UnwrittenReads(Listener):
                 if fresh.size:
                     at = int(np.flatnonzero(inside)[fresh[0]])
                     self.found[id(observed.operation)] = observed.element_at(at, path)
-            if observed.kind != "load":
+            if observed.kind != "load" and not observed.is_possible:
                 written[bytes_] = True
 
 
@@ -188,7 +190,7 @@ class Tracer:
     """Wraps the machine's executors: skips what decides no access, and tells a listener of each access."""
 
     def __init__(self, module: MlirModule, slices: AddressSlice, listener: Listener) -> None:
-        self._skipped = slices.skipped
+        self._skipped, self._assumed, self._possible = slices.skipped, slices.assumed, slices.possible
         self._listener = listener
         self._sync = sync_operations(module)
         self._step: Step | None = None
@@ -203,6 +205,8 @@ class Tracer:
 
     def _wrapped(self, executor: Executor | None) -> Executor:
         def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+            if id(step.operation) in self._assumed:
+                return [np.ones((1,) * (len(step.shape) + 1), np.bool_)]
             if id(step.operation) in self._skipped:
                 return _placeholders(step)
             if executor is None:
@@ -214,6 +218,9 @@ class Tracer:
                 x, y, z = machine.program_ids
                 self._numbers = (machine, x + machine.grid[0] * (y + machine.grid[1] * z))
             results = executor(machine, step, frame)
+            if id(step.operation) in self._possible:
+                # What may not be executed orders nothing.
+                return results
             ordering = self._sync.get(id(step.operation))
             if ordering is not None:
                 addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
@@ -242,6 +249,7 @@ class Tracer:
         self.last = Observed(
             step.operation, access.kind, step.operation.attribute_texts.get("isVolatile") == "true",
             self._numbers[1][access.rows][chosen // size], chosen % size, full[chosen], shape[1:], access.element_bytes,
+            id(step.operation) in self._possible,
         )  # fmt: skip
         self._listener.observe(self.last)
 
