@@ -13,42 +13,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from math import prod
 from os.path import basename
-from typing import TypeVar
 
 from irscope.errors import (
     IrscopeError,
-    NeverEnds,
     NotComputed,
     NotRun,
-    OutOfBounds,
     UsageError,
-    WaitsForOthers,
     WrongProgram,
 )
 from irscope.ir.mlir.model import Operation
-from irscope.machine.captured import Inputs, captured_inputs
+from irscope.machine.captured import captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
-from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
-from irscope.verify.slices import address_slice
+from irscope.verify.runs import LaunchRuns, sentence
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
-    Listeners,
     argument_paths,
     changed_texts,
-    first_text,
-    inputs_without_elements,
 )
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
@@ -57,13 +49,11 @@ from irscope.verify.trace import (
     Listener,
     OfPrograms,
     Tracer,
-    UnwrittenReads,
     WrittenBytes,
-    reaches_output,
     relaxed_operations,
     sync_operations,
 )
-from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation, ViolationKind
+from irscope.verify.verdict import KERNEL, SafetyVerdict, Violation
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
@@ -75,9 +65,6 @@ _MOST_ALONE = 16
 """Programs of which bounds alone are checked, where memory is too large to compare what programs access."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
-
-
-_Listener = TypeVar("_Listener", bound=Listener)
 
 
 def verify_launch(
@@ -120,33 +107,7 @@ def verify_launch(
     return verdict
 
 
-class _Verifier:
-    def __init__(
-        self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array],
-        earlier: Sequence[Capture], *, assumes: bool = False,
-    ) -> None:  # fmt: skip
-        self.capture, self.grid, self.elements, self.values = capture, grid, elements, values
-        self._text = partial(ExecutedText, capture, assumes=assumes)
-        self.unknown: set[str] = set()
-        """Tensors that the capture does not hold, and whose elements decide accesses."""
-        self._empty = EmptyMemory(capture, earlier, elements)
-        self.all_programs = prod(grid)
-        self.violations: list[Violation] = []
-        self.undecided: list[str] = []
-        self.notes: list[str] = []
-        self.programs: Sequence[int] = ()
-        self.shared = ""
-        self.proved = False
-        self._waits: set[int] = set()
-        """Programs that wait for others, where they run alone or last of a few."""
-        self._drawn: dict[str, Array] = {}
-        """Name → the elements of a tensor that the capture does not hold."""
-        self._ran: tuple[Inputs, Bounds]  # of the last run
-        self._each = 1  # access of an element by the first program
-        self._own: set[int] = set()
-        """Programs that read places which they write themselves."""
-        self._told: set[tuple[str, ...]] = set()  # pairs of lines whose threads conflict
-
+class _Verifier(LaunchRuns):
     def verdict(self) -> SafetyVerdict:
         """All checks, each as far as it can be done."""
         self._guard("the accesses of all programs", self._check_programs)
@@ -167,128 +128,9 @@ class _Verifier:
         except IrscopeError as error:
             if isinstance(error, UsageError) and self.values:
                 raise
-            self.undecided.append(f"{what}: {_sentence(error)}")
+            self.undecided.append(f"{what}: {sentence(error)}")
         except MemoryError:
             self.undecided.append(f"{what}: too large: it needs more memory than this machine has")
-
-    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def _front(self) -> ExecutedText:
-        """The first IR that the capture has."""
-        return self._text(first_text(self.capture))
-
-    def _inputs(self, text: ExecutedText) -> Inputs:
-        if not text.needs_values:
-            return inputs_without_elements(self.capture, self.values)
-        inputs = captured_inputs(self.capture, self._drawn | self.values)
-        # Drawn once: each run writes into memory of its own.
-        self._drawn |= {name: inputs.tensors[name].copy() for name in inputs.made_up}
-        return replace(inputs, made_up=tuple(self._drawn))
-
-    def _run(self, text: ExecutedText, make: Callable[[], _Listener], programs: Sequence[int]) -> _Listener:
-        """Execute programs, and return the listener that was told of them.
-
-        With programs that wait for others, all are executed, and only these are told of. What goes wrong by itself is a
-        violation, and ends the run.
-        """
-        listener = make()
-        if not self._waits:
-            try:
-                self._run_once(text, listener, programs)
-                return listener
-            except WaitsForOthers:
-                if self.all_programs > MOST_WAITING:
-                    raise
-                self._waits.update(programs[-1:])
-                listener = make()
-        self._run_once(text, OfPrograms(listener, programs), self._together(programs))
-        return listener
-
-    def _together(self, programs: Sequence[int]) -> Sequence[int]:
-        """The programs that are executed for some: all, where one waits for others."""
-        return range(self.all_programs) if self._waits else programs
-
-    def _run_once(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
-        inputs = self._inputs(text)
-        arguments = Arguments(text.module, inputs, argument_paths(self.capture))
-        bounds = Bounds(text.module, arguments)
-        unwritten = UnwrittenReads(self._empty.rows(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
-        kind: ViolationKind = "misaligned"
-        ended: WrongProgram | None = None
-        try:
-            self._execute(text, inputs, tracer, programs)
-        except OutOfBounds as error:
-            kind, ended = "out-of-bounds", error
-        except NeverEnds as error:
-            kind, ended = "never-ends", error
-        except WrongProgram as error:
-            kind = "failed-assertion" if tracer.step is not None and tracer.step.kind == "debug" else "misaligned"
-            ended = error
-        except (NotRun, UsageError):
-            raise
-        except (ValueError, TypeError, IndexError) as error:
-            line = tracer.step.first_line if tracer.step else 0
-            raise NotRun(f"the machine fails at line {line} of the IR: {error}") from error
-        is_known = self._tell_data(text, inputs, bounds)
-        if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
-            operations = ended.operations if isinstance(ended, NeverEnds) else ()
-            address = ""
-            if kind == "never-ends" and not operations and tracer.last is not None:
-                # A loop that waits for what another program writes.
-                operations, address = (tracer.last.operation,), bounds.named(tracer.last)
-            self._add(text, Violation(kind, _sentence(ended), self._steps_of(text, tracer, operations), address))
-        for outside in bounds.found.values():
-            if self._is_random(text, outside.operation):
-                continue
-            witness = self._witness(text, outside.operation, outside.program, outside.element)
-            self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
-        self._tell_unwritten(text, unwritten, bounds)
-
-    def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads, bounds: Bounds) -> None:
-        for read in (one for key, one in unwritten.found.items() if key not in bounds.found):
-            if self._is_random(text, read.operation):
-                continue
-            reaches = reaches_output(text.module, read.operation)
-            if reaches is None:
-                self.undecided.append(
-                    f"{read.path}, which torch.empty made, is read at {text.place(read.operation)} before it is "
-                    "written, and whether that reaches an output depends on values"
-                )
-            elif reaches:
-                detail = f"torch.empty made {read.path}, and nothing wrote the memory read: undefined value"
-                witness = self._witness(text, read.operation, read.program, read.element)
-                self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
-
-    def _add(self, text: ExecutedText, violation: Violation) -> None:
-        self.violations.append(replace(violation, made_by=KERNEL if text is self._front else "a pass"))
-
-    def _tell_data(self, text: ExecutedText, inputs: Inputs, bounds: Bounds) -> bool:
-        """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
-        self._ran = inputs, bounds
-        unknown = bounds.made_up_behind(text.slices, inputs.made_up)
-        self.unknown.update(unknown)
-        if unknown:
-            named = ", ".join(unknown)
-            self.undecided.append(
-                f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold "
-                "(record --values)"
-            )
-        if bounds.unknown:
-            self.undecided.append(f"the pointer of {', '.join(sorted(bounds.unknown))} comes from no argument")
-        if text.module.unknown:
-            names = ", ".join(f"{name} ({count})" for name, count in sorted(text.module.unknown.items()))
-            self.undecided.append(f"operations of unknown form: {names}")
-        return not unknown
-
-    def _is_random(self, text: ExecutedText, *operations: Operation) -> bool:
-        """Whether accesses depend on elements that were drawn: what these show is no fault of the kernel."""
-        inputs, bounds = self._ran
-        if not text.needs_values or not inputs.made_up:
-            return False
-        slices = address_slice(text.module, operations, assumes=bool(text.slices.assumed))
-        return bool(bounds.made_up_behind(slices, inputs.made_up))
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -412,12 +254,6 @@ class _Verifier:
             self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
 
-    def _execute(self, text: ExecutedText, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
-        run(
-            text.module, self.grid, inputs.given, programs=programs, on_access=tracer.on_access,
-            executors=tracer.executors, limits=text.limits,
-        )  # fmt: skip
-
     def _is_equal(self, text: ExecutedText, conflict: Conflict, first: int, second: int) -> bool:
         """Whether two programs leave the same bytes wherever both write, each run alone, with all values computed."""
         left: list[dict[int, int]] = []
@@ -433,22 +269,6 @@ class _Verifier:
             left.append(written.contents)
         both = left[0].keys() & left[1].keys()
         return conflict.address in both and all(left[0][address] == left[1][address] for address in both)
-
-    def _witness(
-        self, text: ExecutedText, operation: Operation, program: int, element: tuple[int, ...]
-    ) -> AccessWitness:
-        return AccessWitness(
-            operation.name, text.place(operation), operation.first_line,
-            program_at(program, self.grid) if program >= 0 else None, element,
-        )  # fmt: skip
-
-    def _steps_of(
-        self, text: ExecutedText, tracer: Tracer, operations: tuple[Operation, ...]
-    ) -> tuple[AccessWitness, ...]:
-        """Where a run ended: at these operations, or the last one."""
-        program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
-        ends = operations or ((tracer.step,) if tracer.step is not None else ())
-        return tuple(self._witness(text, operation, program, ()) for operation in ends)
 
     # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -510,7 +330,7 @@ class _Verifier:
             except NotComputed as error:
                 names = ", ".join(inputs.made_up)
                 why = f"; the elements of {names} were not recorded (record --values)" if names else ""
-                raise NotRun(f"{_sentence(error)}{why}") from error
+                raise NotRun(f"{sentence(error)}{why}") from error
             self.violations += [one for one in found if one.kind != "never-ends" or not stuck]
             if self.violations:
                 break
@@ -628,7 +448,3 @@ class _Verifier:
             if wanted in places:
                 return made_by
         return ""
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).rstrip(".")

@@ -47,8 +47,9 @@ def test_a_fault_is_named_with_its_line_and_a_witness(captures: dict[str, Captur
 
 def test_the_phase_that_a_wait_is_for_is_named_with_the_one_that_is_due(captures: dict[str, Capture]) -> None:
     details = {name: verify_launch(captures[name]).violations[0].detail for name in WRONG}
-    assert "the wait for phase 1 of its mbarrier is over at once: the copy is of phase 0" in (
-        details["phase_begins_with_one"]
+    assert (
+        "the wait for phase 1 of its mbarrier is over at once: the copy is of phase 0"
+        in (details["phase_begins_with_one"])
     )
     assert "the wait for phase 0 of its mbarrier is over at once: the copy is of phase 1" in details["phase_stays"]
     assert details["waits_for_the_next_phase"] == (
