@@ -1,9 +1,10 @@
 """Executes the PTX of one CTA, by thread, as far as it decides which shared memory is accessed, and who waits for whom.
 
 Threads that go different ways are groups, which meet again at the first instruction that both come to. An asynchronous
-copy is done at once; who may rely on it is a question to the listener, which is told of each access and of whatever
-orders accesses. What is computed of floats and of elements that the capture does not hold is unknown; where it decides
-an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", chapters 8 and 9.
+copy is done at once, and one that an mbarrier counts where a thread waits for it; who may rely on it is a question to
+the listener, which is told of each access and of whatever orders accesses. What is computed of floats and of elements
+that the capture does not hold is unknown; where it decides an address, a branch or a wait, the run ends with NotRun.
+Source: "PTX ISA", chapters 8 and 9.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,7 +26,7 @@ from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, meeting, prepared
-from irscope.machine.shared import wait_text
+from irscope.machine.shared import Mbarrier
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -56,16 +57,6 @@ class CtaGroup:
     """Whether it still waits."""
 
 
-@dataclass(slots=True)
-class _Mbarrier:
-    count: int
-    missing: int
-    bytes: int = 0
-    landing: int = 0
-    """Of these, what copies bring that were begun: they end as late as they may, where a thread waits for them."""
-    phase: int = 0
-
-
 class PtxCta(CtaRegisters):
     """One CTA of a kernel, ready to be run once."""
 
@@ -94,7 +85,7 @@ class PtxCta(CtaRegisters):
         super().__init__(threads, program, grid)
         self._bytes = np.zeros(_MOST_SHARED_BYTES, np.uint8)
         self._is_known = np.zeros(_MOST_SHARED_BYTES, np.bool_)
-        self._mbarriers: dict[int, _Mbarrier] = {}
+        self._mbarriers: dict[int, Mbarrier] = {}
         self._waiting: dict[int, list[tuple[CtaGroup, PtxStep]]] = {}
         """Barrier of the CTA → who waits at it."""
         self._arrived: dict[int, list[_Integers]] = {}
@@ -163,9 +154,7 @@ class PtxCta(CtaRegisters):
         texts = ["threads wait forever"] if waiting else []
         for item, _ in () if waiting else items:
             address, parity = self._asked[id(item)]
-            one = self._mbarriers[address]
-            name = f"the mbarrier at byte {address} of shared memory"
-            texts.append(wait_text(name, parity, one.phase, one.missing, one.count, one.bytes))
+            texts.append(self._mbarriers[address].wait_text(f"the mbarrier at shared memory + {address} bytes", parity))
         raise StuckThreads(" and ".join(dict.fromkeys(texts)), items)
 
     def _is_whole(self, threads: _Integers) -> bool:
@@ -483,7 +472,7 @@ class PtxCta(CtaRegisters):
 
     # ── mbarriers and barriers ────────────────────────────────────────────────────────────────────────────────
 
-    def _mbarrier(self, address: int, step: PtxStep) -> _Mbarrier:
+    def _mbarrier(self, address: int, step: PtxStep) -> Mbarrier:
         found = self._mbarriers.get(address)
         if found is None:
             raise NotRun(f"line {step.item.line} of the PTX uses an mbarrier that was not initialised")
@@ -523,7 +512,7 @@ class PtxCta(CtaRegisters):
         if what == "init":
             for address in np.unique(self._address(step, on)):
                 count = int(self._known(step.operands[1], on[:1], step)[0])
-                self._mbarriers[int(address)] = _Mbarrier(count, count)
+                self._mbarriers[int(address)] = Mbarrier(count, count)
                 self._listener.initialise(step.item, int(on[0]), int(address))
         elif what == "inval":
             for address in np.unique(self._address(step, on)):

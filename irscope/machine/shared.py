@@ -45,6 +45,30 @@ class _Group:
     waiting: Array
 
 
+@dataclass(slots=True)
+class Mbarrier:
+    """The state of one mbarrier."""
+
+    count: int
+    missing: int
+    """Arrivals that the phase still waits for."""
+    bytes: int = 0
+    """Bytes of copies that it still waits for."""
+    landing: int = 0
+    """Of these, what copies bring that were begun: they end as late as they may, where a thread waits for them."""
+    phase: int = 0
+
+    def wait_text(self, name: str, parity: int) -> str:
+        """What a wait for a parity waits for, where that never comes: the phase that is due, and what it lacks."""
+        lacks = [f"{self.missing} of {self.count} arrivals"] if self.missing else []
+        lacks += [f"{self.bytes} bytes of copies"] if self.bytes else []
+        ended = f"{self.phase} phase{'s' if self.phase != 1 else ''} of it ended"
+        return (
+            f"the wait for phase {parity} of {name} never completes: {ended}, and the next one, of parity "
+            f"{self.phase & 1}, lacks {' and '.join(lacks)}"
+        )
+
+
 class _Barriers:
     """The mbarriers of an allocation, by program and place."""
 
@@ -224,11 +248,11 @@ class SharedMemory:
         first = int(np.argmax((barriers.phase[at] & 1) == (parity & 1)))
         row, place = int(at[0][first]), int(at[1][first])
         several = barriers.count.shape[1] > 1
-        return wait_text(
-            f"mbarrier {view.memory.name.lstrip('%')}{f'[{place}]' if several else ''}", int(parity[first]) & 1,
-            int(barriers.phase[row, place]), int(barriers.missing[row, place]), int(barriers.count[row, place]),
-            int(barriers.bytes[row, place]),
-        )  # fmt: skip
+        count, missing, left, phase = (
+            int(one[row, place]) for one in (barriers.count, barriers.missing, barriers.bytes, barriers.phase)
+        )
+        name = f"mbarrier {view.memory.name.lstrip('%')}{f'[{place}]' if several else ''}"
+        return Mbarrier(count, missing, left, phase=phase).wait_text(name, int(parity[first]) & 1)
 
     def phase(self, view: MemoryView, rows: Array) -> Array:
         """The parity of the phase that an mbarrier is in."""
@@ -256,19 +280,6 @@ class SharedMemory:
                 own, its = cast(MemoryView, take(copy.view, others)), cast(MemoryView, take(barrier, others))
                 left.append(_Copy(own, copy.rows[others], copy.values[others], its))
         self._of_barriers = left
-
-
-def wait_text(name: str, parity: int, phase: int, missing: int, count: int, left: int) -> str:
-    """What a wait for a parity waits for, where that never comes: the phase that is the mbarrier's, and what it lacks.
-
-    `missing`, `count`: arrivals that it lacks, of how many; `left`: bytes of copies.
-    """
-    lacks = [f"{missing} of {count} arrivals"] if missing else []
-    lacks += [f"{left} bytes of copies"] if left else []
-    return (
-        f"the wait for phase {parity} of {name} never completes: {phase} phase{'s' if phase != 1 else ''} of it "
-        f"ended, and the next one, of parity {phase & 1}, lacks {' and '.join(lacks)}"
-    )
 
 
 def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
