@@ -117,6 +117,11 @@ class OutOfBounds(WrongProgram):
 class NeverEnds(WrongProgram):
     """A wait or a loop never ends."""
 
+    def __init__(self, message: str, operations: tuple[Any, ...] = ()) -> None:
+        """`operations`: of the IR, at which partitions of warps wait."""
+        super().__init__(message)
+        self.operations = operations
+
 
 class NotComputed(NotRun):
     """Control flow depends on elements with unknown values."""

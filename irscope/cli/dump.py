@@ -52,30 +52,20 @@ def dump(
     return tell_failures(captures) or code
 
 
-_MOST_VERIFIED = 4
-"""Launches in whose summary stands whether they are safe, and captures: each takes up to a second."""
-
-
 def _safety(captures: StoredCaptures) -> str:
     """A line of `irscope verify`: the answers, and what is wrong."""
-    from irscope.verify.launches import verify_launches
-    from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
+    from irscope.verify.launches import MOST_BRIEFLY, verify_briefly
 
     launched = [one for one in captures if one.launch.record is not None and one.failure is None]
-    if not launched or len(captures) > _MOST_VERIFIED:
+    if not launched or len(captures) > MOST_BRIEFLY:
         return ""
     summaries: list[str] = []
-    left = _MOST_VERIFIED - len(launched)
+    left = MOST_BRIEFLY - len(launched)
     for one in launched:
         others = len(one.launch.others)
-        if others > left:
-            summary = verify_launch(one, elements=QUICK_ELEMENTS, earlier=[*captures]).summary
-            notes = (f"of {others + 1} launches of the compile the first; irscope verify checks the others",)
-        else:
-            verdict = verify_launches(one, elements=QUICK_ELEMENTS, earlier=[*captures])
-            summary, notes = verdict.summary, verdict.notes if others else ()
-            left -= others
-        summaries.append("; ".join((summary, *notes)))
+        verdict = verify_briefly(one, [*captures], left + 1)
+        left -= others if others <= left else 0
+        summaries.append("; ".join((verdict.summary, *(verdict.notes if others else ()))))
     return "".join(f"verify: {text}\n" for text in dict.fromkeys(summaries))
 
 

@@ -28,7 +28,7 @@ _TOKEN = np.zeros(1, np.int64)
 
 
 def _allocate(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = machine.shared.allocate(step.type, machine.module)
+    view = machine.shared.allocate(step.type, machine.module, step.operation.results[0].name)
     if step.operands:
         machine.shared.write(view, frame.array(step.operands[0]), frame.rows)
     return (view, *[_TOKEN] * (len(step.results) - 1))
@@ -266,7 +266,8 @@ def _wait_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     view, mask = step.view(frame, "alloc"), _predicate(step, frame)
     phase = np.broadcast_to(step.array(frame, "phase"), frame.count)
     is_ready = partial(machine.shared.is_ready, view, phase, frame.rows, mask)
-    machine.partitions.wait(is_ready, f"{step.operation.name}, line {step.operation.first_line}")
+    what = partial(machine.shared.describe_wait, view, phase, frame.rows)
+    machine.partitions.wait(is_ready, what, step.operation)
     return ()
 
 
@@ -405,8 +406,10 @@ def _wait_named(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
     before = np.zeros(frame.count, np.int64) if known is None else known[1][frame.rows].copy()
     _arrive_named(machine, step, frame)
     opened = machine.named_barriers[number][1]
-    what = f"{step.operation.name}, line {step.operation.first_line}"
-    machine.partitions.wait(lambda: bool((opened[frame.rows] > before).all()), what)
+    machine.partitions.wait(
+        lambda: bool((opened[frame.rows] > before).all()),
+        lambda: f"the wait at named barrier {number} never completes: too few threads arrive", step.operation,
+    )  # fmt: skip
     return ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Partitions:
         self._idle = 0
         """Turns in a row in which nothing was done."""
         self._error: BaseException | None = None
+        self._waits: dict[int | None, tuple[Callable[[], str], Any]] = {}
+        """Partition → what it waits for, and the operation that does."""
 
     @property
     def number(self) -> int | None:
@@ -90,16 +92,19 @@ class Partitions:
         if self._error is not None:
             raise _Stopped
 
-    def wait(self, is_ready: Callable[[], bool], what: str) -> None:
+    def wait(self, is_ready: Callable[[], bool], what: Callable[[], str], operation: Any) -> None:
         """Wait until something is ready, which the partition itself or another one does.
 
-        Raises NeverEnds if that never comes: every partition waits.
+        Raises NeverEnds, with `what` and the operation of each that waits, if that never comes: every partition waits.
         """
         number = self.number
         while not is_ready():
+            self._waits[number] = what, operation
             if number is None or self._idle > len(self._alive):
-                raise NeverEnds(f"{what}: the wait never completes")
+                waits = self._waits.values()
+                raise NeverEnds(" and ".join(text() for text, _ in waits), tuple(one for _, one in waits))
             self._pass_turn(number)
+        self._waits.pop(number, None)
         self._idle = 0
 
     def pause(self, number: int, is_idle: bool) -> bool:

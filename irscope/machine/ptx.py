@@ -1,9 +1,10 @@
 """Executes the PTX of one CTA, by thread, as far as it decides which shared memory is accessed, and who waits for whom.
 
 Threads that go different ways are groups, which meet again at the first instruction that both come to. An asynchronous
-copy is done at once; who may rely on it is a question to the listener, which is told of each access and of whatever
-orders accesses. What is computed of floats and of elements that the capture does not hold is unknown; where it decides
-an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", chapters 8 and 9.
+copy is done at once, and one that an mbarrier counts where a thread waits for it; who may rely on it is a question to
+the listener, which is told of each access and of whatever orders accesses. What is computed of floats and of elements
+that the capture does not hold is unknown; where it decides an address, a branch or a wait, the run ends with NotRun.
+Source: "PTX ISA", chapters 8 and 9.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,6 +26,7 @@ from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, meeting, prepared
+from irscope.machine.shared import Mbarrier
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -55,14 +57,6 @@ class CtaGroup:
     """Whether it still waits."""
 
 
-@dataclass(slots=True)
-class _Mbarrier:
-    count: int
-    missing: int
-    bytes: int = 0
-    phase: int = 0
-
-
 class PtxCta(CtaRegisters):
     """One CTA of a kernel, ready to be run once."""
 
@@ -91,7 +85,7 @@ class PtxCta(CtaRegisters):
         super().__init__(threads, program, grid)
         self._bytes = np.zeros(_MOST_SHARED_BYTES, np.uint8)
         self._is_known = np.zeros(_MOST_SHARED_BYTES, np.bool_)
-        self._mbarriers: dict[int, _Mbarrier] = {}
+        self._mbarriers: dict[int, Mbarrier] = {}
         self._waiting: dict[int, list[tuple[CtaGroup, PtxStep]]] = {}
         """Barrier of the CTA → who waits at it."""
         self._arrived: dict[int, list[_Integers]] = {}
@@ -102,6 +96,8 @@ class PtxCta(CtaRegisters):
         self._alive = threads
         self.executed = 0
         self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
+        self._asked: dict[int, tuple[int, int]] = {}
+        """Instruction that waits → the address of its mbarrier, and the parity."""
         self._meetings: dict[tuple[int, int], tuple[int, list[PtxStep]] | None] = {}
         """Of both ways of a branch that was not known, where they meet, and what is computed until then."""
         self._steps = prepared(function, self, self.effect_of)
@@ -155,7 +151,11 @@ class PtxCta(CtaRegisters):
         items = [(step.item, int(group.threads[0])) for step, group in places]
         if waiting and any(not self._is_whole(group.threads) for _, group in waiting):
             raise DivergentBarrier("only some threads of a warp reach a barrier of the whole warp", items)
-        raise StuckThreads("threads wait forever", items)
+        texts = ["threads wait forever"] if waiting else []
+        for item, _ in () if waiting else items:
+            address, parity = self._asked[id(item)]
+            texts.append(self._mbarriers[address].wait_text(f"the mbarrier at shared memory + {address} bytes", parity))
+        raise StuckThreads(" and ".join(dict.fromkeys(texts)), items)
 
     def _is_whole(self, threads: _Integers) -> bool:
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
@@ -404,9 +404,11 @@ class PtxCta(CtaRegisters):
             if is_load:
                 barrier = int(self._known(step.operands[places[2]], one, step)[0])
                 state = self._mbarrier(barrier, step)
+                if state.bytes == state.landing:
+                    # Of a phase that nobody waited for.
+                    self._complete(barrier)
                 self._listener.bulk_load(step.item, int(thread), spans, barrier, state.phase)
-                state.bytes -= size
-                self._complete(barrier)
+                state.landing += size
             else:
                 self._listener.queue(step.item, "bulk store", one, spans, (), None)
 
@@ -470,14 +472,16 @@ class PtxCta(CtaRegisters):
 
     # ── mbarriers and barriers ────────────────────────────────────────────────────────────────────────────────
 
-    def _mbarrier(self, address: int, step: PtxStep) -> _Mbarrier:
+    def _mbarrier(self, address: int, step: PtxStep) -> Mbarrier:
         found = self._mbarriers.get(address)
         if found is None:
             raise NotRun(f"line {step.item.line} of the PTX uses an mbarrier that was not initialised")
         return found
 
     def _complete(self, address: int) -> None:
+        """Let the copies land that an mbarrier counts, and end its phase if that is all."""
         state = self._mbarriers[address]
+        state.bytes, state.landing = state.bytes - state.landing, 0
         if state.missing <= 0 and state.bytes == 0:
             self._listener.complete(address, state.phase)
             state.phase += 1
@@ -490,6 +494,8 @@ class PtxCta(CtaRegisters):
         for address in np.unique(addresses):
             here = on[addresses == address]
             state = self._mbarrier(int(address), step)
+            if state.missing <= 0:
+                self._complete(int(address))
             for thread in here:
                 one = np.array([thread])
                 amount = int(self._known(numbers[-1], one, step)[0]) if numbers and not queue else 1
@@ -497,7 +503,8 @@ class PtxCta(CtaRegisters):
                 arrives = counts and not (expects and "arrive" not in step.suffixes)
                 state.missing -= (1 if expects else amount) if arrives else 0
             self._listener.arrive(here, int(address), queue)
-            self._complete(int(address))
+            if not state.landing:
+                self._complete(int(address))
 
     def do_mbarrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         """mbarrier.init, inval, arrive, expect_tx, try_wait and test_wait."""
@@ -505,7 +512,7 @@ class PtxCta(CtaRegisters):
         if what == "init":
             for address in np.unique(self._address(step, on)):
                 count = int(self._known(step.operands[1], on[:1], step)[0])
-                self._mbarriers[int(address)] = _Mbarrier(count, count)
+                self._mbarriers[int(address)] = Mbarrier(count, count)
                 self._listener.initialise(step.item, int(on[0]), int(address))
         elif what == "inval":
             for address in np.unique(self._address(step, on)):
@@ -524,8 +531,13 @@ class PtxCta(CtaRegisters):
         parity = self._uniform(step.operands[place + 1], on, step) & 1
         state = self._mbarrier(address, step)
         group = self._parted(group, on)
+        self._asked[id(step.item)] = address, parity
+        if state.landing and state.phase & 1 != parity:
+            self._listener.passed(step.item, address, parity, state.phase)
 
         def is_blocked() -> bool:
+            if state.phase & 1 == parity:
+                self._complete(address)
             if state.phase & 1 == parity:
                 return True
             self._where.pop(id(group), None)

@@ -227,6 +227,9 @@ class CtaListener:
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
         """Take a copy that an mbarrier's phase waits for."""
 
+    def passed(self, item: Instruction, barrier: int, parity: int, phase: int) -> None:
+        """Take a wait for another phase than that of the copies that are under way."""
+
     def initialise(self, item: Instruction, thread: int, barrier: int) -> None:
         """Take the beginning of an mbarrier at an address."""
 

@@ -45,6 +45,30 @@ class _Group:
     waiting: Array
 
 
+@dataclass(slots=True)
+class Mbarrier:
+    """The state of one mbarrier."""
+
+    count: int
+    missing: int
+    """Arrivals that the phase still waits for."""
+    bytes: int = 0
+    """Bytes of copies that it still waits for."""
+    landing: int = 0
+    """Of these, what copies bring that were begun: they end as late as they may, where a thread waits for them."""
+    phase: int = 0
+
+    def wait_text(self, name: str, parity: int) -> str:
+        """What a wait for a parity waits for, where that never comes: the phase that is due, and what it lacks."""
+        lacks = [f"{self.missing} of {self.count} arrivals"] if self.missing else []
+        lacks += [f"{self.bytes} bytes of copies"] if self.bytes else []
+        ended = f"{self.phase} phase{'s' if self.phase != 1 else ''} of it ended"
+        return (
+            f"the wait for phase {parity} of {name} never completes: {ended}, and the next one, of parity "
+            f"{self.phase & 1}, lacks {' and '.join(lacks)}"
+        )
+
+
 class _Barriers:
     """The mbarriers of an allocation, by program and place."""
 
@@ -72,15 +96,14 @@ class SharedMemory:
 
     # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def allocate(self, kind: Type, module: MlirModule) -> MemoryView:
-        """Memory for a descriptor's type, which nobody wrote."""
+    def allocate(self, kind: Type, module: MlirModule, name: str) -> MemoryView:
+        """Memory for a descriptor's type, which nobody wrote; `name`: of the value that holds it."""
         dtype = dtype_of(kind)
         strides = _strides(kind.shape, dtype.itemsize)
         size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
         data = np.full((self.programs, size), 255, np.uint8)
-        return MemoryView(
-            (MemoryAllocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module)
-        )
+        memory = MemoryAllocation(data, name=name)
+        return MemoryView((memory,), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
 
     def read(self, view: MemoryView, rows: Array) -> Array:
         """The elements of a view; raises NotRun where they were written through another form."""
@@ -196,6 +219,10 @@ class SharedMemory:
         does = np.broadcast_to(True if mask is None else mask, len(rows))
         if not barriers.is_made[at][does].all():
             raise WrongProgram("an arrival at an mbarrier that was not initialised")
+        ended = does & (barriers.missing[at] <= 0)
+        if ended.any():
+            # Of a phase that nobody waited for: it is of the next one.
+            self._land_copies(view.memory, at[0][ended], at[1][ended])
         barriers.missing[at] -= np.where(does, count, 0)
         barriers.bytes[at] += np.where(does, size, 0)
         self._complete(barriers, at)
@@ -214,6 +241,18 @@ class SharedMemory:
             self._land_copies(view.memory, at[0][blocked], at[1][blocked])
             blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
         return not blocked.any()
+
+    def describe_wait(self, view: MemoryView, parity: Array, rows: Array) -> str:
+        """What a wait of which nothing more comes waits for, of the first program that does."""
+        barriers, at = self._barrier(view, rows)
+        first = int(np.argmax((barriers.phase[at] & 1) == (parity & 1)))
+        row, place = int(at[0][first]), int(at[1][first])
+        several = barriers.count.shape[1] > 1
+        count, missing, left, phase = (
+            int(one[row, place]) for one in (barriers.count, barriers.missing, barriers.bytes, barriers.phase)
+        )
+        name = f"mbarrier {view.memory.name.lstrip('%')}{f'[{place}]' if several else ''}"
+        return Mbarrier(count, missing, left, phase=phase).wait_text(name, int(parity[first]) & 1)
 
     def phase(self, view: MemoryView, rows: Array) -> Array:
         """The parity of the phase that an mbarrier is in."""

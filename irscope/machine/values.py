@@ -114,6 +114,8 @@ class MemoryAllocation:
     """The element type and the encoding it was written through last; empty if nobody wrote."""
     barriers: Any = None
     """The state of the mbarriers in it."""
+    name: str = ""
+    """As the IR names it, with `%`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.memory import GlobalMemory
+from irscope.verify.slices import AddressSlice, loads_behind, sources_of
 from irscope.verify.trace import ElementAccess, Listener, Observed
 
 
@@ -73,6 +74,7 @@ class Bounds(Listener):
         """(`id` of an operation, number of a storage)."""
         self._memory: GlobalMemory | None = None
         maps = (operation for operation in module.walk() if operation.opcode == "tensormap_create")
+        self._sources = sources_of(module)
         self._mapped = [value for operation in maps for value in operation.operand_group("global_address")]
 
     def begin(self, memory: GlobalMemory) -> None:
@@ -119,6 +121,30 @@ class Bounds(Listener):
         )
         return observed.element_at(at, tensor.path, detail)
 
+    def named(self, observed: Observed) -> str:
+        """The argument and the byte of the first element of an access."""
+        if self._memory is None or not observed.addresses.size:
+            return ""
+        return self._arguments.named(self._memory, int(observed.addresses[0]))
+
+    def made_up_behind(self, slices: AddressSlice, made_up: Collection[str]) -> list[str]:
+        """Names of the tensors among some whose elements decide the accesses of a slice, in the runs until now."""
+        writers = [one for one in self._module.walk() if one.kind in ("store", "atomic")]
+        possible, reads_shared, loads, storages = slices.possible, slices.reads_shared, set[int](), set[int]()
+        while made_up and not loads.issuperset(map(id, slices.loads)):
+            loads.update(map(id, slices.loads))
+            storages |= {storage for one, storage in self.touched if one in loads}
+            # What the kernel itself wrote there comes from other elements.
+            stores = [one for one in writers if any((id(one), storage) in self.touched for storage in storages)]
+            slices = loads_behind(self._module, stores)
+            # Nor is known what a store leaves there that a mask may leave out.
+            reads_shared |= slices.reads_shared or any(id(one) in possible for one in stores)
+        return [
+            tensor.path
+            for tensor in self._arguments.tensors
+            if tensor.path in made_up and (tensor.storage in storages or reads_shared)
+        ]
+
     def written(self) -> frozenset[str]:
         """Names of the tensors that the kernel may store to, other than by atomic operations."""
         found: set[str] = set()
@@ -139,32 +165,20 @@ class Bounds(Listener):
             if value in seen:
                 continue
             seen.add(value)
-            owner = self._module.owners.get(value.number)
-            if isinstance(owner, Operation):
-                waiting += self._pointers(owner)
-                if owner.opcode == "global_scratch_alloc":
-                    # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
-                    waiting += self._mapped
-                continue
             tensor = self._arguments.of_parameter.get(value)
             if tensor is not None:
                 origins[tensor.path] = tensor
                 continue
+            owner = self._module.owners.get(value.number)
+            if isinstance(owner, Operation) and owner.opcode == "global_scratch_alloc":
+                # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
+                waiting += self._mapped
+                continue
             parent = self._module.parents.get(value.number)
-            if parent is None or parent is self._module.kernel:
+            if not isinstance(owner, Operation) and parent in (None, self._module.kernel):
                 return ()
-            waiting += self._pointers(parent)
-            if parent.kind == "function":
-                for call in self._module.walk():
-                    if call.kind == "call" and call.symbol == parent.symbol:
-                        waiting += self._pointers(call)
+            waiting += [one for one in self._sources(value) if _is_pointer(self._module, one)]
         return tuple(origins.values())
-
-    def _pointers(self, operation: Operation) -> list[Value]:
-        """The operands of an operation, and of what ends its blocks, that a pointer can come through."""
-        ends = [block.operations[-1] for region in operation.regions for block in region.blocks if block.operations]
-        operands = [value for one in (operation, *ends) for value in one.operands]
-        return [value for value in operands if _is_pointer(self._module, value)]
 
 
 def _is_pointer(module: MlirModule, value: Value) -> bool:

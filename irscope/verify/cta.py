@@ -209,6 +209,11 @@ class CtaVerifier:
             self._witness(race.first, race.first_thread, program),
             self._witness(race.second, race.second_thread, program),
         )
+        if race.passed is not None:
+            wait, parity, phase = race.passed
+            copied = f"the copy is of phase {phase & 1}"
+            detail += f" (the wait for phase {parity} of its mbarrier is over at once: {copied})"
+            witnesses += (self._witness(wait, None, program),)
         address = f"shared memory + {race.place} bytes"
         if race.space == "tensor":
             address = f"tensor memory, lane {race.place // 512}, column {race.place % 512}"

@@ -8,8 +8,11 @@ from dataclasses import replace
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
-from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
+from irscope.verify.safety import DEFAULT_ELEMENTS, QUICK_ELEMENTS, verify_launch
 from irscope.verify.verdict import SafetyVerdict
+
+MOST_BRIEFLY = 4
+"""Launches that are verified for a line among others: each takes up to a second."""
 
 
 def verify_launches(
@@ -38,7 +41,8 @@ def verify_launches(
         if verdict.answer == "wrong":
             return verdict
         verified.append(_compared(launch))
-        label = f"launch {len(verified)} of the compile, with another {', '.join(_differences(first, launch))}"
+        differences = ", ".join(_differences(first, launch)) or "other launches before it"
+        label = f"launch {len(verified)} of the compile, with {differences}"
         found = verify_launch(launch, elements=elements, earlier=program)
         if found.answer == "wrong":
             return replace(found, notes=(f"this is {label}", *found.notes))
@@ -51,6 +55,16 @@ def verify_launches(
             verdict, notes=(*verdict.notes, f"this is the verdict on {len(verified)} launches of the compile")
         )
     return verdict
+
+
+def verify_briefly(capture: Capture, earlier: Sequence[Capture], most: int = MOST_BRIEFLY) -> SafetyVerdict:
+    """Verify up to so many launches of a capture, with a lower limit; a note states how many were not verified."""
+    several = len(capture.launch.others) + 1
+    if several <= most:
+        return verify_launches(capture, elements=QUICK_ELEMENTS, earlier=earlier)
+    first = verify_launch(capture, elements=QUICK_ELEMENTS, earlier=earlier)
+    note = f"of {several} launches of the compile the first; irscope verify checks the others"
+    return replace(first, notes=(note, *first.notes))
 
 
 def _launches_of(capture: Capture) -> Iterator[Capture]:
@@ -68,12 +82,14 @@ def _compared(capture: Capture) -> tuple[object, ...]:
 
 
 def _differences(first: Capture, other: Capture) -> Iterator[str]:
-    """The arguments of a launch that are not as in the first one, and the grid."""
+    """What is not as in the first launch: arguments, whose memory is unwritten, and the grid."""
     before, after = (
-        {replace(row, empty_storage=0, launches_before=0, is_unwritten=False) for row in one.launch.record.arguments}
+        [replace(row, empty_storage=0, launches_before=0) for row in one.launch.record.arguments]
         for one in (first, other)
         if one.launch.record is not None
     )
-    yield from sorted(row.path for row in after - before)
+    for row in sorted(set(after) - set(before), key=lambda row: row.path):
+        is_same = replace(row, is_unwritten=not row.is_unwritten) in before
+        yield f"{row.path} {'un' if row.is_unwritten else ''}written" if is_same else f"another {row.path}"
     if first.launch.grid != other.launch.grid:
-        yield f"grid {other.launch.grid}"
+        yield f"the grid {other.launch.grid}"

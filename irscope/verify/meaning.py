@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope.device.measurement import Agreement
-from irscope.errors import LimitExceeded, NotRun, UsageError, WrongProgram
+from irscope.errors import LimitExceeded, NotRun, UsageError, WaitsForOthers, WrongProgram
 from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import Arithmetic, is_float
 from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
@@ -27,6 +27,7 @@ from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemo
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
+from irscope.verify.earlier import MOST_WAITING
 from irscope.verify.lowering import lowered_run
 from irscope.verify.texts import changed_texts
 
@@ -269,11 +270,16 @@ class _Comparison:
         if other is not None:
             self._other_inputs = captured_inputs(other, values, limits=limits)
             _refuse_others(self._inputs, self._other_inputs)
-        self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
+        self._ring: dict[tuple[str, int, int], RingMemory | NotRun | WrongProgram] = {}
 
     def compare(self, label: str, before: str, after: str) -> PassMeaning:
         left = self._in_ring(before, 0)
         right = left if self.is_exceeded else self._in_ring(after, 1)
+        waits = any(isinstance(one, WaitsForOthers) for one in (left, right))
+        if waits and self.count < self.all_programs <= MOST_WAITING:
+            # All of them, since some wait for those that were left out.
+            self._programs, self.count = [range(prod(grid)) for grid in self._grids], self.all_programs
+            return self.compare(label, before, after)
         if self.is_exceeded:
             return PassMeaning(label, "not decided", str(right), arithmetic="")
         if isinstance(left, RingMemory) and isinstance(right, RingMemory):
@@ -290,7 +296,7 @@ class _Comparison:
     # ── ring arithmetic ───────────────────────────────────────────────────────────────────────────────────────
 
     def _in_ring(self, text: str, side: int) -> RingMemory | NotRun | WrongProgram:
-        key = (text, 0 if self._other is self._capture else side)
+        key = (text, 0 if self._other is self._capture else side, len(self._programs[side]))
         if key not in self._ring:
             # The text before the last one is not compared any more.
             self._ring = dict(list(self._ring.items())[-1:])

@@ -11,42 +11,36 @@ which it is so is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from math import prod
 from os.path import basename
-from typing import TypeVar
 
 from irscope.errors import (
     IrscopeError,
-    NeverEnds,
     NotComputed,
     NotRun,
-    OutOfBounds,
     UsageError,
-    WaitsForOthers,
     WrongProgram,
 )
 from irscope.ir.mlir.model import Operation
-from irscope.machine.captured import Inputs, captured_inputs
+from irscope.machine.captured import captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
-from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import SameThreads, chosen_programs, prove_programs
+from irscope.verify.runs import LaunchRuns, sentence
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
-    Listeners,
     argument_paths,
     changed_texts,
-    first_text,
-    inputs_without_elements,
 )
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
@@ -55,12 +49,11 @@ from irscope.verify.trace import (
     Listener,
     OfPrograms,
     Tracer,
-    UnwrittenReads,
     WrittenBytes,
-    reaches_output,
+    relaxed_operations,
     sync_operations,
 )
-from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation, ViolationKind
+from irscope.verify.verdict import KERNEL, SafetyVerdict, Violation
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
@@ -72,9 +65,6 @@ _MOST_ALONE = 16
 """Programs of which bounds alone are checked, where memory is too large to compare what programs access."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
-
-
-_Listener = TypeVar("_Listener", bound=Listener)
 
 
 def verify_launch(
@@ -106,32 +96,18 @@ def verify_launch(
     ]
     if unsized:
         return SafetyVerdict(undecided=(f"the size of the memory of {', '.join(unsized)} is not known",))
-    return _Verifier(capture, grid, elements, values or {}, earlier).verdict()
+    verifier = _Verifier(capture, grid, elements, values or {}, earlier)
+    verdict = verifier.verdict()
+    if verdict.answer == "not decided" and verifier.unknown:
+        # Whatever these elements are: all accesses that their masks may let through.
+        whole = _Verifier(capture, grid, elements, values or {}, earlier, assumes=True).verdict()
+        if whole.answer == "safe":
+            note = f"whatever the elements of {', '.join(sorted(verifier.unknown))} are"
+            return replace(whole, notes=(*whole.notes, note))
+    return verdict
 
 
-class _Verifier:
-    def __init__(
-        self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array],
-        earlier: Sequence[Capture],
-    ) -> None:  # fmt: skip
-        self.capture, self.grid, self.elements, self.values = capture, grid, elements, values
-        self._empty = EmptyMemory(capture, earlier, elements)
-        self.all_programs = prod(grid)
-        self.violations: list[Violation] = []
-        self.undecided: list[str] = []
-        self.notes: list[str] = []
-        self.programs: Sequence[int] = ()
-        self.shared = ""
-        self.proved = False
-        self._waits: set[int] = set()
-        """Programs that wait for others, where they run alone or last of a few."""
-        self._drawn: dict[str, Array] = {}
-        """Name → the elements of a tensor that the capture does not hold."""
-        self._each = 1  # access of an element by the first program
-        self._own: set[int] = set()
-        """Programs that read places which they write themselves."""
-        self._told: set[tuple[str, ...]] = set()  # pairs of lines whose threads conflict
-
+class _Verifier(LaunchRuns):
     def verdict(self) -> SafetyVerdict:
         """All checks, each as far as it can be done."""
         self._guard("the accesses of all programs", self._check_programs)
@@ -152,117 +128,9 @@ class _Verifier:
         except IrscopeError as error:
             if isinstance(error, UsageError) and self.values:
                 raise
-            self.undecided.append(f"{what}: {_sentence(error)}")
+            self.undecided.append(f"{what}: {sentence(error)}")
         except MemoryError:
             self.undecided.append(f"{what}: too large: it needs more memory than this machine has")
-
-    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def _front(self) -> ExecutedText:
-        """The first IR that the capture has."""
-        return ExecutedText(self.capture, first_text(self.capture))
-
-    def _inputs(self, text: ExecutedText) -> Inputs:
-        if not text.needs_values:
-            return inputs_without_elements(self.capture, self.values)
-        inputs = captured_inputs(self.capture, self._drawn | self.values)
-        # Drawn once: each run writes into memory of its own.
-        self._drawn |= {name: inputs.tensors[name].copy() for name in inputs.made_up}
-        return replace(inputs, made_up=tuple(self._drawn))
-
-    def _run(self, text: ExecutedText, make: Callable[[], _Listener], programs: Sequence[int]) -> _Listener:
-        """Execute programs, and return the listener that was told of them.
-
-        With programs that wait for others, all are executed, and only these are told of. What goes wrong by itself is a
-        violation, and ends the run.
-        """
-        listener = make()
-        if not self._waits:
-            try:
-                self._run_once(text, listener, programs)
-                return listener
-            except WaitsForOthers:
-                if self.all_programs > MOST_WAITING:
-                    raise
-                self._waits.update(programs[-1:])
-                listener = make()
-        self._run_once(text, OfPrograms(listener, programs), self._together(programs))
-        return listener
-
-    def _together(self, programs: Sequence[int]) -> Sequence[int]:
-        """The programs that are executed for some: all, where one waits for others."""
-        return range(self.all_programs) if self._waits else programs
-
-    def _run_once(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
-        inputs = self._inputs(text)
-        arguments = Arguments(text.module, inputs, argument_paths(self.capture))
-        bounds = Bounds(text.module, arguments)
-        unwritten = UnwrittenReads(self._empty.rows(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
-        kind: ViolationKind = "misaligned"
-        ended: WrongProgram | None = None
-        try:
-            self._execute(text, inputs, tracer, programs)
-        except OutOfBounds as error:
-            kind, ended = "out-of-bounds", error
-        except NeverEnds as error:
-            kind, ended = "never-ends", error
-        except WrongProgram as error:
-            kind = "failed-assertion" if tracer.step is not None and tracer.step.kind == "debug" else "misaligned"
-            ended = error
-        except (NotRun, UsageError):
-            raise
-        except (ValueError, TypeError, IndexError) as error:
-            line = tracer.step.first_line if tracer.step else 0
-            raise NotRun(f"the machine fails at line {line} of the IR: {error}") from error
-        is_known = self._tell_data(text, inputs, arguments, bounds)
-        if ended is not None and is_known and (kind != "out-of-bounds" or not bounds.found):
-            self._add(text, Violation(kind, _sentence(ended), self._step_of(text, tracer)))
-        for outside in bounds.found.values():
-            witness = self._witness(text, outside.operation, outside.program, outside.element)
-            self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
-        self._tell_unwritten(text, unwritten, bounds)
-
-    def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads, bounds: Bounds) -> None:
-        for read in (one for key, one in unwritten.found.items() if key not in bounds.found):
-            reaches = reaches_output(text.module, read.operation)
-            if reaches is None:
-                self.undecided.append(
-                    f"{read.path}, which torch.empty made, is read at {text.place(read.operation)} before it is "
-                    "written, and whether that reaches an output depends on values"
-                )
-            elif reaches:
-                detail = f"torch.empty made {read.path}, and nothing wrote the memory read: undefined value"
-                witness = self._witness(text, read.operation, read.program, read.element)
-                self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
-
-    def _add(self, text: ExecutedText, violation: Violation) -> None:
-        self.violations.append(replace(violation, made_by=KERNEL if text is self._front else "a pass"))
-
-    def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> bool:
-        """Say where accesses depend on elements that the capture does not hold; returns whether none does."""
-        deciding = {id(operation) for operation in text.slices.loads}
-        storages = {storage for operation, storage in bounds.touched if operation in deciding}
-        unknown = [
-            tensor.path
-            for tensor in arguments.tensors
-            if tensor.path in inputs.made_up and (tensor.storage in storages or text.slices.reads_shared)
-        ]
-        if unknown:
-            named = ", ".join(unknown)
-            self.undecided.append(
-                f"accesses, or assertions, depend on the elements of {named}, which the capture does not hold "
-                "(record --values)"
-            )
-            # What random elements show is no fault of the kernel.
-            bounds.found.clear()
-        if bounds.unknown:
-            self.undecided.append(f"the pointer of {', '.join(sorted(bounds.unknown))} comes from no argument")
-        if text.module.unknown:
-            names = ", ".join(f"{name} ({count})" for name, count in sorted(text.module.unknown.items()))
-            self.undecided.append(f"operations of unknown form: {names}")
-        return not unknown
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -290,30 +158,28 @@ class _Verifier:
                 self.programs = (0,)
                 return
             self.programs = sorted({*self.programs, *suspects})
-        told = len(self.undecided)
         conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         if self._waits and len(self.programs) < self.all_programs:
             # All had to be executed: none is left for a proof.
-            self.programs, told = range(self.all_programs), before
+            self.programs = range(self.all_programs)
             del self.undecided[before:]
             conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         self._own = conflicts.own
-        if self.violations:
-            return
-        is_random = len(self.undecided) > told and text.needs_values
         if conflicts.lost_clocks and conflicts.found:
             self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
             return
         for conflict in conflicts.found.values():
-            if not is_random:
+            if not self._is_random(text, conflict.first, conflict.second):
                 self._tell_conflict(text, conflict)
+        for (_, releases), conflict in conflicts.released.items():
+            self._check_release(text, conflict, releases)
 
     def _prove(self) -> tuple[int, ...] | None:
         """None if z3 proves that the programs that are not executed are safe; else some that may not be."""
         record, ir = self.capture.launch.record, self.capture.texts.get("ttir", "")
         if record is None or not ir:
             return ()
-        text = ExecutedText(self.capture, ir)
+        text = self._text(ir)
         proof = prove_programs(
             text.module, self.grid, record, lambda one: basename(text.place(one)), SameThreads(self.capture, text)
         )
@@ -348,9 +214,11 @@ class _Verifier:
         )
         kinds = ["writes" if one[0].kind == "store" else "updates" if one[0].kind == "atomic" else "reads"
                  for one in (first, second)]  # fmt: skip
+        relaxed = ", ".join(sorted({basename(text.place(one)) for one in relaxed_operations(text.module)}))
         detail = (
             f"one program {kinds[0]} an address that another {kinds[1]}, and no atomic operation orders them "
             f"({conflict.count} place{'s' if conflict.count > 1 else ''} at once)"
+            + (f"; those at {relaxed} are relaxed" if relaxed else "")
         )
         if first[0].kind == second[0].kind == "store" and self._is_equal(text, conflict, first[1], second[1]):
             self.notes.append(
@@ -360,18 +228,31 @@ class _Verifier:
         witnesses = tuple(self._witness(text, *row) for row in (first, second))
         self._add(text, Violation("program-race", detail, witnesses, watch.text))
 
+    def _check_release(self, text: ExecutedText, conflict: Conflict, releases: Sequence[Operation]) -> None:
+        """A store by many threads, and the atomic operation of one, which releases its own thread's alone."""
+        kinds = [kind for kind in conflict.first.operand_types if kind.form == "tensor" and prod(kind.shape) > 1]
+        places = [text.origin(one)[:1] for one in (conflict.first, *releases)]
+        if not kinds or not releases or not all(places):
+            return
+        store, *ends = [one[0] for one in places]
+        if any(self._barriers.releases(store, end) for end in ends):
+            return
+        rows = [(conflict.first, conflict.first_program), (releases[0], conflict.first_program)]
+        rows.append((conflict.second, conflict.second_program))
+        detail = (
+            "one program stores what another accesses behind an atomic operation, which one thread executes with no "
+            "barrier to the other threads' stores (tl.debug_barrier() before it is one)"
+        )
+        witnesses = tuple(self._witness(text, one, program, ()) for one, program in rows)
+        self.violations.append(Violation("program-race", detail, witnesses, made_by="the lowering"))
+
     def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> AddressWatch:
         """Who accesses an address, when these programs are executed."""
         inputs = self._inputs(text)
         watch = AddressWatch(address, Arguments(text.module, inputs, argument_paths(self.capture)))
-        self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
+        with suppress(WrongProgram):  # where the run before ended, too
+            self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
-
-    def _execute(self, text: ExecutedText, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
-        run(
-            text.module, self.grid, inputs.given, programs=programs, on_access=tracer.on_access,
-            executors=tracer.executors, limits=text.limits,
-        )  # fmt: skip
 
     def _is_equal(self, text: ExecutedText, conflict: Conflict, first: int, second: int) -> bool:
         """Whether two programs leave the same bytes wherever both write, each run alone, with all values computed."""
@@ -389,27 +270,13 @@ class _Verifier:
         both = left[0].keys() & left[1].keys()
         return conflict.address in both and all(left[0][address] == left[1][address] for address in both)
 
-    def _witness(
-        self, text: ExecutedText, operation: Operation, program: int, element: tuple[int, ...]
-    ) -> AccessWitness:
-        return AccessWitness(
-            operation.name, text.place(operation), operation.first_line,
-            program_at(program, self.grid) if program >= 0 else None, element,
-        )  # fmt: skip
-
-    def _step_of(self, text: ExecutedText, tracer: Tracer) -> tuple[AccessWitness, ...]:
-        if tracer.step is None:
-            return ()
-        program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
-        return (self._witness(text, tracer.step, program, ()),)
-
     # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
 
     def _check_threads(self) -> None:
         final = self.capture.texts.get("ttgir")
         if not final or (self.proved and not self.programs and not uses_shared(self.capture)):
             return
-        text = ExecutedText(self.capture, final)
+        text = self._text(final)
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener, [0])
         own = sorted(self._own)
@@ -443,7 +310,7 @@ class _Verifier:
         if not uses_shared(self.capture):
             self.shared = "not used"
             return
-        text = ExecutedText(self.capture, texts["ttgir"])
+        text = self._text(texts["ttgir"])
         inputs = self._inputs(text)
         paths = argument_paths(self.capture)
         written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
@@ -453,16 +320,17 @@ class _Verifier:
             most //= 8
         if self.elements is None:
             programs, most = spread_evenly(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
-        if 0 in self._waits:
-            raise NotRun("program 0 waits for others, and single programs are followed")
         stuck = any(one.kind == "never-ends" for one in self.violations)
-        for program in programs:
+        if self._waits and not stuck:
+            # What a program waits for is there when all have ended: the CTA finds the memory that they leave.
+            run(text.module, self.grid, inputs.given)
+        for program in programs if not self._waits or not stuck else ():
             try:
                 found = [*verifier.violations(program, most)]
             except NotComputed as error:
                 names = ", ".join(inputs.made_up)
                 why = f"; the elements of {names} were not recorded (record --values)" if names else ""
-                raise NotRun(f"{_sentence(error)}{why}") from error
+                raise NotRun(f"{sentence(error)}{why}") from error
             self.violations += [one for one in found if one.kind != "never-ends" or not stuck]
             if self.violations:
                 break
@@ -478,9 +346,11 @@ class _Verifier:
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
+        random = {key for key, one in threads.found.items() if self._is_random(text, one.first, one.second)}
         self._check_order(text, programs)
-        for conflict in threads.found.values():
-            self._judge(text, conflict)
+        for key, conflict in threads.found.items():
+            if key not in random:
+                self._judge(text, conflict)
 
     def _threads(self, text: ExecutedText) -> ThreadConflicts:
         return ThreadConflicts(text.granule, Owners(self.capture, text.module), self.all_programs)
@@ -495,13 +365,13 @@ class _Verifier:
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
         for label, ir in islice(changed_texts(self.capture), 1, None):
-            changed = ExecutedText(self.capture, ir)
+            changed = self._text(ir)
             try:
                 reads = self._reads(changed, programs)
             except NotRun:
                 continue
             moved = moved_load(before, reads, changed.granule)
-            if moved is None:
+            if moved is None or self._is_random(changed, moved.operation):
                 continue
             watch = self._seen(changed, moved.address, programs)
             stores = [row for row in watch.seen if row[0].kind == "store"]
@@ -558,11 +428,11 @@ class _Verifier:
 
         The kernel, where they are so in the first IR that has threads: no pass parted them.
         """
-        final = ExecutedText(self.capture, self.capture.texts["ttgir"])
+        final = self._text(self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
         had_threads = False
         for label, ir in changed_texts(self.capture):
-            text = ExecutedText(self.capture, ir)
+            text = self._text(ir)
             if text.module.option("num-warps") is None:
                 continue
             made_by, had_threads = label if had_threads else KERNEL, True
@@ -578,7 +448,3 @@ class _Verifier:
             if wanted in places:
                 return made_by
         return ""
-
-
-def _sentence(error: Exception) -> str:
-    return str(error).rstrip(".")

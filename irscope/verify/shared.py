@@ -50,6 +50,8 @@ class SharedRace:
     space: str
     place: int
     """The byte of shared memory, or lane × 512 + column of tensor memory."""
+    passed: tuple[Instruction, int, int] | None = None
+    """A wait at the mbarrier of the copy that did not wait for it: the parity that it waited for, and the phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class SharedOrder(CtaListener):
         """Of each queue of each thread: groups that were committed."""
         self._mbarriers: dict[int, tuple[Instruction, int, int]] = {}
         """Address → what made the mbarrier there that was not invalidated, its thread, and when."""
+        self._passed: dict[int, tuple[Instruction, int, int]] = {}
+        """Address → the last wait at the mbarrier there for another phase than that of the copies under way."""
         self._released: dict[int, Array] = {}
         self._completed: dict[int, Array] = {}
         self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
@@ -134,6 +138,9 @@ class SharedOrder(CtaListener):
         self._visible[threads] = self._known[threads]
         self._tick(threads)
 
+    def passed(self, item: Instruction, barrier: int, parity: int, phase: int) -> None:
+        self._passed[barrier] = item, parity, phase
+
     def initialise(self, item: Instruction, thread: int, barrier: int) -> None:
         self._mbarriers[barrier] = item, thread, int(self._known[thread, thread])
 
@@ -153,6 +160,7 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def complete(self, barrier: int, phase: int) -> None:
+        self._passed.pop(barrier, None)
         released = self._released.pop(barrier, np.zeros((2, self._known.shape[1]), np.int32))
         unit = self._units.get(("tile", barrier))
         if unit is not None:
@@ -349,6 +357,7 @@ class SharedOrder(CtaListener):
     ) -> None:  # fmt: skip
         first = self._items.items[int(items[place])]
         owner: int | None = clock if clock < self.threads else None
+        passed = None
         if kind is None:
             kind = "no barrier"
             if clock < self.threads and space == "tensor":
@@ -360,10 +369,12 @@ class SharedOrder(CtaListener):
                 is_done = self._known[owner, clock] >= places.written[place]
                 kind = "no barrier" if is_done else "copy not awaited"
             elif clock >= self.threads:
-                names = {number: name for (name, _), number in self._units.items()}
-                kind = "matrix instruction not awaited" if "matrix" in names[clock] else "copy not awaited"
+                names = {number: unit for unit, number in self._units.items()}
+                name, number = names[clock]
+                kind = "matrix instruction not awaited" if "matrix" in name else "copy not awaited"
+                passed = self._passed.get(number) if name == "tile" else None
         key = (id(first), id(item), kind)
         if key not in self.found:
             self.found[key] = SharedRace(
-                kind, first, owner, first_writes, item, thread, writes, space, place * places.granule
+                kind, first, owner, first_writes, item, thread, writes, space, place * places.granule, passed
             )

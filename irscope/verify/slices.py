@@ -7,7 +7,7 @@ All other values, such as the elements of a product, need not be computed to kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
@@ -36,16 +36,36 @@ class AddressSlice:
     """Operations that read global memory, and whose results decide accesses."""
     reads_shared: bool
     """Whether values in shared or tensor memory decide accesses; nothing is skipped then."""
+    assumed: frozenset[int] = frozenset()
+    """`id` of each operation that is taken to be true, since only masks and conditions depend on it."""
+    possible: frozenset[int] = frozenset()
+    """`id` of each operation that such a mask may leave out, in part or as a whole."""
 
 
-def address_slice(module: MlirModule) -> AddressSlice:
-    """The operations of a module that decide its accesses, by following the values backwards."""
+def address_slice(module: MlirModule, only: Collection[Operation] = (), *, assumes: bool = False) -> AddressSlice:
+    """The operations of a module that decide its accesses, by following the values backwards.
+
+    `only`: these accesses, where not all are asked for; what decides whether they are executed is followed too.
+    `assumes`: what masks and conditions take from memory counts as true, which gives all accesses that may be made.
+    """
     slicer = _Slicer(module)
-    slicer.follow()
+    operations = [one for one in module.walk() if not only or one in only or not _touches(one, "global")]
+    if assumes:
+        slicer.assume(operations)
+    slicer.follow(operations)
+    loads = tuple(slicer.loads)
+    assumed, possible = frozenset(slicer.assumed), frozenset(slicer.possible)
     if slicer.reads_shared:
-        return AddressSlice(frozenset(), tuple(slicer.loads), reads_shared=True)
+        return AddressSlice(frozenset(), loads, True, assumed, possible)
     skipped = [operation for operation in module.walk() if slicer.may_skip(operation)]
-    return AddressSlice(frozenset(map(id, skipped)), tuple(slicer.loads), reads_shared=False)
+    return AddressSlice(frozenset(map(id, skipped)), loads, False, assumed, possible)
+
+
+def loads_behind(module: MlirModule, stores: Collection[Operation]) -> AddressSlice:
+    """What must be executed to know what stores write."""
+    slicer = _Slicer(module)
+    slicer.follow([], [value for store in stores for value in store.operands])
+    return AddressSlice(frozenset(), tuple(slicer.loads), slicer.reads_shared)
 
 
 def _touches(operation: Operation, *spaces: str) -> bool:
@@ -56,12 +76,19 @@ def _asserts(operation: Operation) -> bool:
     return operation.kind == "debug" and operation.opcode.endswith("assert")
 
 
+def sources_of(module: MlirModule) -> Callable[[Value], Iterator[Value]]:
+    """What tells the values that a value is computed from, through loops, branches and calls."""
+    return _Slicer(module).sources
+
+
 class _Slicer:
     def __init__(self, module: MlirModule) -> None:
         self.module = module
         self.needed: set[Value] = set()
         self.loads: list[Operation] = []
         self.reads_shared = False
+        self.assumed: set[int] = set()
+        self.possible: set[int] = set()
         self._waiting: list[Value] = []
         self._inner = {
             id(inner)
@@ -79,12 +106,58 @@ class _Slicer:
             return False
         return self._is_computation(operation)
 
-    def follow(self) -> None:
-        """Collect all values that accesses need."""
-        for operation in self.module.walk():
+    def follow(self, operations: Collection[Operation], values: Collection[Value] = ()) -> None:
+        """Collect all values that operations cannot be executed without, and what other values come from."""
+        self._need(iter(values))
+        for operation in operations:
             self._need(self._roots(operation))
+        self._trace_all()
+
+    def _trace_all(self) -> None:
         while self._waiting:
-            self._trace(self._waiting.pop())
+            self._need(self.sources(self._waiting.pop()))
+
+    def assume(self, operations: Collection[Operation]) -> None:
+        """Choose what is taken to be true: parts of masks that come from memory, and of conditions without an else."""
+        masks = {operation: self._masks(operation) for operation in operations}
+        while True:
+            # Without all masks: what needs none of them.
+            bare = _Slicer(self.module)
+            for operation, left in masks.items():
+                bare._need(value for value in bare._roots(operation) if value not in left)
+            bare._trace_all()
+            # What decides addresses has to be right.
+            needed = [one for one, left in masks.items() if left and not bare.needed.isdisjoint(one.results)]
+            if not needed:
+                break
+            masks.update(dict.fromkeys(needed, ()))
+        for operation, left in masks.items():
+            parts = {id(owner) for value in left for owner in self._parts(value, bare.needed)}
+            if parts:
+                self.assumed |= parts
+                self.possible |= {id(operation), *(id(inner) for inner in operation.walk())}
+
+    @staticmethod
+    def _masks(operation: Operation) -> tuple[Value, ...]:
+        """Operands of which more that are true only give more accesses."""
+        if _touches(operation, "global"):
+            return tuple(operation.operand_group("mask"))
+        others = [block for region in operation.regions[1:] for block in region.blocks if len(block.operations) > 1]
+        return operation.operands[:1] if operation.name == "scf.if" and not operation.results and not others else ()
+
+    def _parts(self, value: Value, needed: Collection[Value]) -> Iterator[Operation]:
+        """The operations of a mask that come from memory, and all of which must be true for it to be."""
+        owner = self.module.owners.get(value.number)
+        if value in needed or not isinstance(owner, Operation):
+            return
+        if owner.name in ("arith.andi", "arith.ori") or owner.kind in ("view", "conversion"):
+            for part in owner.operands:
+                yield from self._parts(part, needed)
+            return
+        behind = _Slicer(self.module)
+        behind.follow([], [value])
+        if (behind.loads or behind.reads_shared) and owner.kind in _SKIPPED and len(owner.results) == 1:
+            yield owner
 
     def _need(self, values: Iterator[Value]) -> None:
         for value in values:
@@ -122,13 +195,15 @@ class _Slicer:
         # Elements of shared memory: where an access needs them, nothing is skipped.
         return operation.kind in ("load", "store") and not _touches(operation, "global")
 
-    def _trace(self, value: Value) -> None:
-        """Need what a value is computed from."""
+    def sources(self, value: Value) -> Iterator[Value]:
+        """What a value is computed from."""
         owner = self.module.owners.get(value.number)
         if isinstance(owner, Operation):
-            self._need(self._sources(owner, value.index if len(owner.results) > 1 else 0, value))
+            if id(owner) in self.assumed:
+                return
+            yield from self._sources(owner, value.index if len(owner.results) > 1 else 0, value)
         elif owner is not None:
-            self._need(self._passed(owner, owner.arguments.index(value)))
+            yield from self._passed(owner, owner.arguments.index(value))
 
     def _sources(self, operation: Operation, place: int, value: Value) -> Iterator[Value]:
         if operation.results and value in operation.results:
@@ -186,6 +261,8 @@ class _Slicer:
             for end in _ends(parent):
                 if (end.name == "scf.condition") != is_first:
                     yield from end.operands[place + (0 if is_first else 1) :][:1]
+        elif len(parent.operands) == len(block.arguments):
+            yield parent.operands[place]
         else:
             yield from parent.operands
 

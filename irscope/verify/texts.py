@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -84,9 +85,9 @@ class Listeners(Listener):
         for one in self._each:
             one.observe(observed)
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         for one in self._each:
-            one.synchronise(programs, addresses, ordering)
+            one.synchronise(programs, addresses, operation, ordering)
 
 
 class AddressWatch(Listener):
@@ -110,13 +111,14 @@ class AddressWatch(Listener):
 class ExecutedText:
     """One text of the IR, ready to be executed."""
 
-    def __init__(self, capture: Capture, text: str) -> None:
+    def __init__(self, capture: Capture, text: str, *, assumes: bool = False) -> None:
+        """`assumes`: as of `address_slice`."""
         self.capture = capture
         self.module: MlirModule = parse_mlir(text)
-        self.slices: AddressSlice = address_slice(self.module)
+        self.slices: AddressSlice = address_slice(self.module, assumes=assumes)
         if self.slices.loads:
             # What is loaded decides: all of it has to be right.
-            self.slices = AddressSlice(frozenset(), self.slices.loads, self.slices.reads_shared)
+            self.slices = replace(self.slices, skipped=frozenset())
         self.granule = granule_bytes(self.module)
         self._locations = read_mlir(text)
 

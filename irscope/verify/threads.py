@@ -239,6 +239,10 @@ class Barriers:
         known = [answer for answer in answers if answer is not None]
         return any(known) if known else None
 
+    def releases(self, store: tuple[str, int], release: tuple[str, int]) -> bool:
+        """Whether an atomic operation releases what all threads stored: a barrier stands on every path to it."""
+        return self.may_be_missing(store, release, (True, True)) is not True
+
     def _is_open(
         self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]
     ) -> bool | None:

@@ -61,6 +61,8 @@ class Observed:
     shape: tuple[int, ...]
     """Of the operation's tensor; empty for a scalar."""
     element_bytes: int
+    is_possible: bool = False
+    """Whether a mask that is not known may leave it out."""
 
     def element(self, at: int) -> tuple[int, ...]:
         """The index of an entry in the operation's tensor; empty for a scalar."""
@@ -98,7 +100,7 @@ class Listener:
     def order(self, programs: Array) -> None:
         """Take a barrier of all threads of some programs."""
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         """Take an atomic operation on a single place, after it was done; by program, in the order of execution.
 
         `ordering`: `acquire`, `release` or `acq_rel`.
@@ -124,9 +126,9 @@ class OfPrograms(Listener):
     def order(self, programs: Array) -> None:
         self._listener.order(programs[np.isin(programs, self._programs)])
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         own = np.isin(programs, self._programs)
-        self._listener.synchronise(programs[own], addresses[own], ordering)
+        self._listener.synchronise(programs[own], addresses[own], operation, ordering)
 
 
 UnwrittenMemory = tuple[str, int, Array, Callable[[], Array | None]]
@@ -168,7 +170,7 @@ class UnwrittenReads(Listener):
                 if fresh.size:
                     at = int(np.flatnonzero(inside)[fresh[0]])
                     self.found[id(observed.operation)] = observed.element_at(at, path)
-            if observed.kind != "load":
+            if observed.kind != "load" and not observed.is_possible:
                 written[bytes_] = True
 
 
@@ -188,7 +190,7 @@ class Tracer:
     """Wraps the machine's executors: skips what decides no access, and tells a listener of each access."""
 
     def __init__(self, module: MlirModule, slices: AddressSlice, listener: Listener) -> None:
-        self._skipped = slices.skipped
+        self._skipped, self._assumed, self._possible = slices.skipped, slices.assumed, slices.possible
         self._listener = listener
         self._sync = sync_operations(module)
         self._step: Step | None = None
@@ -203,6 +205,8 @@ class Tracer:
 
     def _wrapped(self, executor: Executor | None) -> Executor:
         def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+            if id(step.operation) in self._assumed:
+                return [np.ones((1,) * (len(step.shape) + 1), np.bool_)]
             if id(step.operation) in self._skipped:
                 return _placeholders(step)
             if executor is None:
@@ -214,10 +218,13 @@ class Tracer:
                 x, y, z = machine.program_ids
                 self._numbers = (machine, x + machine.grid[0] * (y + machine.grid[1] * z))
             results = executor(machine, step, frame)
+            if id(step.operation) in self._possible:
+                # What may not be executed orders nothing.
+                return results
             ordering = self._sync.get(id(step.operation))
             if ordering is not None:
                 addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
-                self._listener.synchronise(self._numbers[1][frame.rows], addresses, ordering)
+                self._listener.synchronise(self._numbers[1][frame.rows], addresses, step.operation, ordering)
             if step.operation.kind == "barrier":
                 self._listener.order(self._numbers[1][frame.rows])
             return results
@@ -242,6 +249,7 @@ class Tracer:
         self.last = Observed(
             step.operation, access.kind, step.operation.attribute_texts.get("isVolatile") == "true",
             self._numbers[1][access.rows][chosen // size], chosen % size, full[chosen], shape[1:], access.element_bytes,
+            id(step.operation) in self._possible,
         )  # fmt: skip
         self._listener.observe(self.last)
 
@@ -306,6 +314,17 @@ def sync_operations(module: MlirModule) -> Mapping[int, str]:
     return ordering
 
 
+def relaxed_operations(module: MlirModule) -> list[Operation]:
+    """Atomic operations and `volatile` loads of a single place that order no programs."""
+    ordering = sync_operations(module)
+    return [
+        one
+        for one in module.walk()
+        if (one.kind == "atomic" and id(one) not in ordering) or one.attribute_texts.get("isVolatile") == "true"
+        if one.results and one.result_types[0].form != "tensor"
+    ]
+
+
 def is_of_cta(operation: Operation) -> bool:
     """Whether an atomic operation is one for the threads of its own program alone."""
     return operation.kind == "atomic" and str(operation.attribute("scope")) in ("cta", "2")
@@ -337,6 +356,8 @@ class Conflicts(Listener):
         self._clocks: _Clocks | None = None
         self._operations = Numbering()
         self.found: dict[tuple[int, int], Conflict] = {}
+        self.released: dict[tuple[int, tuple[Operation, ...]], Conflict] = {}
+        """Where an atomic operation orders a store and an access: by the store, and those that may release it."""
         self.elements = 0
         self.own: set[int] = set()
         """Programs that read places which they write themselves."""
@@ -352,9 +373,9 @@ class Conflicts(Listener):
         if self._with_clocks:
             self._clocks = _Clocks(self._programs, places)
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         if self._clocks is not None:
-            self._clocks.synchronise(programs, addresses, ordering)
+            self._clocks.synchronise(programs, addresses, operation, ordering)
 
     def observe(self, observed: Observed) -> None:
         self.elements += observed.addresses.size
@@ -428,7 +449,14 @@ class Conflicts(Listener):
         if not conflict.any():
             return
         if self._clocks is not None:
-            conflict &= ~self._clocks.is_ordered(row, places, before - 1, programs - 1)
+            is_ordered = self._clocks.is_ordered(row, places, before - 1, programs - 1)
+            at = np.flatnonzero(conflict & is_ordered)
+            if row == 0 and at.size:
+                place, first = int(places[at[0]]), int(before[at[0]]) - 1
+                number = int(self._operation[row, place])
+                key = number, self._clocks.releases_behind(place, first)
+                self.released.setdefault(key, self._conflict(number, operation, places[at], before[at], programs[at]))
+            conflict &= ~is_ordered
         at = np.flatnonzero(conflict)
         if at.size:
             self._report(int(self._operation[row, places[at[0]]]), operation, places[at], before[at], programs[at])
@@ -437,10 +465,12 @@ class Conflicts(Listener):
         # Of a place that several programs read, one that this program is not is not known.
         before = np.where(before == programs, 0, before)
         key = (first, second)
-        if key in self.found:
-            return
+        if key not in self.found:
+            self.found[key] = self._conflict(first, second, places, before, programs)
+
+    def _conflict(self, first: int, second: int, places: Array, before: Array, programs: Array) -> Conflict:
         at = int(np.argmax(before != 0))
-        self.found[key] = Conflict(
+        return Conflict(
             self._operations.items[first], int(before[at]) - 1, self._operations.items[second], int(programs[at]) - 1,
             self._begin + int(places[at]) * self._granule, places.size,
         )  # fmt: skip
@@ -455,8 +485,10 @@ class _Clocks:
         np.fill_diagonal(self._known, 1)
         self._stamps = np.zeros((3, places), np.int32)
         self._released: dict[int, Array] = {}
+        self._releases: dict[int, list[Operation]] = {}
+        """Program → what released, at each of its times."""
 
-    def synchronise(self, programs: Array, addresses: Array, ordering: str) -> None:
+    def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
         """Acquire and release at a place, one program after another, or do one of both."""
         for program, address in zip(programs.tolist(), addresses.tolist(), strict=True):
             known = self._known[program]
@@ -467,6 +499,11 @@ class _Clocks:
                 # What was released before goes on: who reads this comes after both.
                 self._released[address] = known.copy() if before is None else np.maximum(known, before)
                 known[program] += 1
+                self._releases.setdefault(program, []).append(operation)
+
+    def releases_behind(self, place: int, program: int) -> tuple[Operation, ...]:
+        """What a program released by since it stored to a place, without repetitions."""
+        return tuple(dict.fromkeys(self._releases.get(program, [])[self._stamps[0, place] - 1 :]))
 
     def stamp(self, row: int, places: Array, programs: Array) -> None:
         """Note the time of accesses."""

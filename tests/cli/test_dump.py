@@ -40,7 +40,7 @@ def test_the_summary_is_about_all_launches_or_says_of_which(
     stored: str, most: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first launch of two is safe, the second one is not."""
-    monkeypatch.setattr("irscope.cli.dump._MOST_VERIFIED", most)
+    monkeypatch.setattr("irscope.verify.launches.MOST_BRIEFLY", most)
     result = CliRunner().invoke(main_group(), ["dump", stored])
     assert result.exit_code == 0, result.output
     (line,) = (row for row in result.stdout.split("\n") if row.startswith("verify: "))

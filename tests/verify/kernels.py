@@ -460,6 +460,92 @@ def uses_64_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
     tl.store(y_ptr + tl.program_id(0) * BLOCK + offsets, tl.load(x_ptr + row + offsets))
 
 
+@triton.jit
+def advances_two_pointers(x_ptr, y_ptr, out_ptr, tiles, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x_ptrs, y_ptrs = x_ptr + offsets, y_ptr + offsets
+    total = tl.zeros((BLOCK,), tl.float32)
+    for tile in range(tiles + 1):
+        total += tl.load(x_ptrs) * tl.load(y_ptrs, mask=tile < tiles)
+        x_ptrs += BLOCK
+        y_ptrs += BLOCK
+    tl.store(out_ptr + offsets, total)
+
+
+@triton.jit
+def ends_in_the_next_row(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * n + offsets, mask=offsets < n)
+    tl.store(y_ptr + tl.program_id(0) * n + offsets, x, mask=offsets <= n)
+
+
+@triton.jit
+def gathered_past_n(x_ptr, index_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.load(index_ptr + offsets, mask=offsets < n))
+    tl.store(y_ptr + offsets, x, mask=offsets <= n)
+
+
+@triton.jit
+def gathered_by_a_copy(x_ptr, index_ptr, copy_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(copy_ptr + offsets, tl.load(index_ptr + offsets))
+    tl.debug_barrier()
+    tl.store(y_ptr + offsets, tl.load(x_ptr + tl.load(copy_ptr + offsets)))
+
+
+@triton.jit
+def counted(index_ptr, count_ptr, BLOCK: tl.constexpr):
+    counts = count_ptr + tl.load(index_ptr + tl.arange(0, BLOCK))
+    tl.store(counts, tl.load(counts) + 1)
+
+
+@triton.jit
+def keeps_positive(x_ptr, y_ptr, total_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    tl.store(y_ptr + offsets, x, mask=(x > 0) & (offsets < n))
+    tl.atomic_max(total_ptr, tl.max(x))
+    if tl.sum(x) > 0:
+        tl.store(total_ptr + 1 + tl.program_id(0), 1.0)
+
+
+@triton.jit
+def keeps_positive_past_n(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    tl.store(y_ptr + offsets, x, mask=x >= 0)
+
+
+@triton.jit
+def keeps_positive_in_order(x_ptr, y_ptr, flag_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
+    if tl.sum(x) > 0:
+        tl.atomic_add(flag_ptr, 1)
+    tl.store(y_ptr + offsets, x)
+
+
+@triton.jit
+def reads_where_it_is_positive(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(y_ptr + offsets, x, mask=x > 0)
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
+
+
+@triton.jit
+def publishes_tiles(x_ptr, tile_ptr, flag_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    if tl.program_id(0) == 1:
+        tl.store(tile_ptr + offsets, tl.load(x_ptr + offsets))
+        tl.atomic_xchg(flag_ptr, 1)
+    else:
+        while tl.atomic_cas(flag_ptr, 1, 1) != 1:
+            pass
+        tl.store(y_ptr + offsets, tl.load(tile_ptr + offsets))
+
+
 def floats(*shape: int) -> torch.Tensor:
     return torch.randn(shape, device="cuda")
 
@@ -535,6 +621,17 @@ def main() -> None:
     for kernel in (rows_at_32_bits, rows_at_64_bits):
         kernel[(40000,)](many, floats(40000, 16), many.stride(0), BLOCK=16)
     uses_64_bits[(1,)](floats(4096), floats(256), 0x2B000000, BLOCK=128)
+    advances_two_pointers[(1,)](floats(512), floats(512), floats(128), 4, BLOCK=128)
+    ends_in_the_next_row[(4,)](floats(4, 100), floats(4, 100), 100, BLOCK=128)
+    indices = torch.randint(0, 512, (128,), device="cuda")
+    gathered_past_n[(1,)](floats(512), indices, floats(100), 100, BLOCK=128)
+    gathered_by_a_copy[(1,)](floats(512), indices, torch.zeros_like(indices), floats(128), BLOCK=128)
+    counted[(1,)](indices, numbers(512), BLOCK=128)
+    keeps_positive[(4,)](floats(512), floats(500), floats(5), 500, BLOCK=128)
+    keeps_positive_past_n[(4,)](floats(512), floats(500), 500, BLOCK=128)
+    keeps_positive_in_order[(2,)](floats(256), floats(128), numbers(1), BLOCK=128)
+    reads_where_it_is_positive[(1,)](floats(128), torch.empty(128, device="cuda"), BLOCK=128)
+    publishes_tiles[(2,)](floats(128), floats(128), numbers(1), floats(128), BLOCK=128)
     gathered[(1,)](floats(512), torch.randint(0, 512, (128,), device="cuda"), floats(128), BLOCK=128)
 
 

@@ -18,8 +18,8 @@ WAIT = "mbarrier.wait(full, (tile * FLIPS"
 # Kernel → its fault, the text of the line of each access, and the warp that makes the access.
 WRONG = {
     "loads_without_barrier": ("shared-race", ["buffer.load(layout)", "buffer.store("], [0, 4]),
-    "phase_stays": ("never-ends", [WAIT], [0]),
-    "phase_begins_with_one": ("never-ends", [WAIT], [None]),
+    "phase_stays": ("shared-race", ["tma.async_load(", "buffer.load(layout)", WAIT], [None, 0, None]),
+    "phase_begins_with_one": ("shared-race", ["tma.async_load(", "buffer.load(layout)", WAIT], [None, 0, None]),
     "waits_for_the_next_phase": ("never-ends", ["mbarrier.wait(ready, 1)"], [None]),
 }
 
@@ -43,6 +43,19 @@ def test_a_fault_is_named_with_its_line_and_a_witness(captures: dict[str, Captur
     assert all(text in place for text, place in zip(lines, places, strict=True)), places
     assert [access.warp for access in accesses] == warps
     assert all(access.program == (0, 0, 0) for access in accesses)
+
+
+def test_the_phase_that_a_wait_is_for_is_named_with_the_one_that_is_due(captures: dict[str, Capture]) -> None:
+    details = {name: verify_launch(captures[name]).violations[0].detail for name in WRONG}
+    assert (
+        "the wait for phase 1 of its mbarrier is over at once: the copy is of phase 0"
+        in (details["phase_begins_with_one"])
+    )
+    assert "the wait for phase 0 of its mbarrier is over at once: the copy is of phase 1" in details["phase_stays"]
+    assert details["waits_for_the_next_phase"] == (
+        "the wait for phase 1 of mbarrier ready never completes: 1 phase of it ended, and the next one, of parity 1, "
+        "lacks 1 of 1 arrivals"
+    )
 
 
 def test_the_kernels_without_a_fault_are_safe(captures: dict[str, Capture]) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord, OtherLaunch
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.verify.launches import verify_launches
 from irscope.verify.safety import verify_launch
+from tests.verify.test_safety import captures as safety_captures
 
 KERNELS = Path(__file__).with_name("launched_kernels.py")
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
@@ -64,6 +66,19 @@ def test_each_launch_of_a_compile_is_verified(captures: tuple[Capture, ...]) -> 
     # 57 · 9 is the first beyond 511.
     assert verdict.violations[0].accesses[0].element == (57,)
     assert verdict.notes[0] == "this is launch 2 of the compile, with another index_ptr"
+
+
+def test_a_launch_that_differs_by_unwritten_memory_is_named() -> None:
+    capture = safety_captures("cuda:90")["adds_to_zeros"]
+    assert capture.launch.record is not None
+    assert capture.launch.grid is not None
+    rows = [replace(one, is_unwritten=one.path == "y_ptr", data="") for one in capture.launch.record.arguments]
+    first = [replace(one, data="") for one in capture.launch.record.arguments]
+    other = OtherLaunch(capture.launch.grid, LaunchRecord(tuple(rows)))
+    launch = replace(capture.launch, record=LaunchRecord(tuple(first)), others=(other,))
+    verdict = verify_launches(capture.with_(launch=launch))
+    assert [one.kind for one in verdict.violations] == ["uninitialised-read"]
+    assert verdict.notes[0] == "this is launch 2 of the compile, with y_ptr unwritten"
 
 
 def test_a_launch_that_fails_on_the_cpu_is_verified(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.render.text.verdict import render_meaning
-from irscope.verify.meaning import MeaningVerdict, compare_captures, verify_passes
+from irscope.verify.meaning import MeaningVerdict, compare_captures, compare_texts, last_text, verify_passes
 from tests.machine.recorded import SCRIPT, recorded, small_examples
 from tests.machine.test_captured import MORE, WARPS
 from tests.marks import newest_but
+from tests.verify.test_safety import captures as safety_captures
 
 pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
 pytestmark = [pytest.mark.triton]
@@ -138,6 +139,19 @@ def _is_shown(verdict: MeaningVerdict) -> None:
     assert difference.before != difference.after
     assert difference.agreement is not None
     assert not difference.agreement.passes
+
+
+@pytest.mark.newest
+def test_programs_that_wait_for_others_are_compared_together() -> None:
+    waits = safety_captures("cuda:90")["meets_the_others"]
+    verdict = verify_passes(waits, programs=2)
+    assert (verdict.answer, verdict.programs) == ("same", 4), render_meaning(verdict)
+    # A difference between two such compiles is that of all programs.
+    text = last_text(waits)
+    row = compare_texts(waits, text, text.replace("1.000000e+00", "2.000000e+00"))
+    assert row.answer == "changed"
+    assert row.difference is not None
+    assert row.difference.program is None
 
 
 @pytest.mark.exhaustive

@@ -50,7 +50,7 @@ _LOW_OCCUPANCY = 0.5
 
 
 def findings_of(
-    capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool
+    capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, among: Sequence[Capture] | None
 ) -> list[dict[str, Any]]:
     """Rows: the failure, what `irscope verify` says, the three worst findings of `irscope why`, what else stands out.
 
@@ -60,14 +60,15 @@ def findings_of(
     Args:
         costs: those of `known_costs`.
         found: those of `findings_in`.
-        evaluates: whether the launch is executed for that, as far as its addresses need it.
+        among: the captures of the report, where launches are executed as far as their addresses need it.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
     others.sort(key=lambda row: ranks[row["level"]])
     shown = [one for one in found if not one.is_small][:_MOST_WORST]
     worst = [_row(one) for one in shown if capture.failure is None or one.code != "IRS503"]
-    safety = _safety(capture) if evaluates and capture.failure is None and capture.launch.record is not None else []
+    is_launched = capture.failure is None and capture.launch.record is not None
+    safety = _safety(capture, among) if among is not None and is_launched else []
     return [*_failure(capture), *safety, *worst, *others][: 2 * _MOST]
 
 
@@ -98,16 +99,17 @@ def _row(finding: Finding) -> dict[str, Any]:
     return row
 
 
-def _safety(capture: Capture) -> list[dict[str, Any]]:
-    from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
+def _safety(capture: Capture, earlier: Sequence[Capture]) -> list[dict[str, Any]]:
+    from irscope.verify.launches import verify_briefly
 
-    verdict = verify_launch(capture, elements=QUICK_ELEMENTS)
+    verdict = verify_briefly(capture, earlier)
+    told = "; ".join((verdict.summary, *(verdict.notes if capture.launch.others else ())))
     rows: list[dict[str, Any]] = []
     for violation in verdict.violations:
         text = ". ".join([violation.detail, *violation.evidence])
         row = {"level": "bad", "code": f"{violation.code} {violation.kind}", "text": f"{violation.title}: {text}"}
         rows.append(row | ({"place": line_text(violation.place)} if violation.place else {}))
-    return rows or [{"level": "note", "text": f"irscope verify: {verdict.summary}."}]
+    return rows or [{"level": "note", "text": f"irscope verify: {told}."}]
 
 
 def _failure(capture: Capture) -> list[dict[str, Any]]:
@@ -155,8 +157,10 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool) -> dict[str, Any]:
-    """All but the texts of a capture, as JSON holds it; `found` are its findings, `evaluates` as of `findings_of`."""
+def facts_of(
+    capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, among: Sequence[Capture] | None
+) -> dict[str, Any]:
+    """All but the texts of a capture, as JSON holds it; `found` are its findings, `among` as of `findings_of`."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
     kernel = "kernel=name file=launch.kernel.file line=launch.kernel.line firstLine=launch.kernel.first_line"
@@ -173,7 +177,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], 
         environment={key: value for key, value in asdict(capture.environment).items() if value != ()},
         stages=[_stage(item) for item in capture.artifacts],
         passes=[_pass(effect) for effect in pass_effects(capture)],
-        findings=findings_of(capture, costs, found, evaluates=evaluates),
+        findings=findings_of(capture, costs, found, among=among),
     )
 
 

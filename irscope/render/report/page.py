@@ -101,6 +101,7 @@ class Payload:
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
+        self._captures = captures
         self._executes = has_machine()
         self._evaluates = self._executes and len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
@@ -138,7 +139,7 @@ class Payload:
         self._numbers.clear()
         costs = known_costs(capture) if self._studies and self._executes else ()
         found, time = findings_in(capture, costs, evaluates=self._evaluates)
-        row = facts_of(capture, costs, found, evaluates=self._evaluates)
+        row = facts_of(capture, costs, found, among=self._captures if self._evaluates else None)
         texts = capture.texts
         first = next(iter(texts), None)
         source = None if first is None else self._lines(texts[first], stage_named(first).kind, "source")

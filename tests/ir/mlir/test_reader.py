@@ -117,6 +117,16 @@ def test_attributes_types_and_aliases() -> None:
     assert attributes(one(module, "unknown.op").text) == '{text = "a } { \\" brace"}'
 
 
+@pytest.mark.parametrize("written", ["<tensor<32xf32>>", "!tt.ptr<tensor<32xf32>>"])
+def test_a_block_pointer_is_one_however_its_type_is_written(written: str) -> None:
+    made = f"    %1 = tt.make_tensor_ptr %x, [%n], [%n], [%o] {{order = array<i32: 0>}} : {written}\n"
+    module = parse_mlir("module {\n  tt.func @f(%x: !tt.ptr<f32>, %n: i64, %o: i32) {\n" + made + "  }\n}\n")
+    (kind,) = one(module, "tt.make_tensor_ptr").result_types
+    assert kind.form == "pointer"
+    assert kind.element is not None
+    assert kind.element.shape == (32,)
+
+
 def test_same_names_in_regions_side_by_side_are_different_values() -> None:
     region = '    "r.op"(%a) ({\n    ^bb0(%x: i32):\n      "r.yield"(%x) : (i32) -> ()\n    }) : (i32) -> ()\n'
     module = parse_mlir("module {\n  func.func @f(%a: i32) {\n" + region * 2 + "  }\n}\n")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
-from irscope.errors import NotRun, UsageError, WrongProgram
+from irscope.errors import NotRun, OutOfBounds, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, run
 from irscope.record.triton.driver import CublasLt, flat_arguments
@@ -86,7 +86,8 @@ class ComputingSession:
             except (NotRun, UsageError) as error:
                 self._note(f"{name} was not run, and its tensors are unchanged: {error}")
             except WrongProgram as error:
-                raise RuntimeError(f"CUDA error: an illegal instruction or memory access in {name}: {error}") from error
+                fault = "memory access" if isinstance(error, OutOfBounds) else "instruction"
+                raise RuntimeError(f"CUDA error: an illegal {fault} in {name}: {error}") from error
 
 
 # ── devices ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -243,23 +244,22 @@ def _given(
     signature: Mapping[str, Any], arguments: tuple[Any, ...], storages: dict[int, NDArray[np.uint8]]
 ) -> Iterator[Given]:
     """A launch's arguments for the machine: those that are no constants; `storages`: by address, shared by tensors."""
-    for kind, argument in flat_arguments(tuple(signature.values()), arguments):
-        if kind == "constexpr":
-            continue
-        if kind.startswith("tensordesc"):
-            base = _pointer(argument.base, storages)
-            fills_nan = str(getattr(argument, "padding", "zero")) == "nan"
-            yield HostDescriptor(base, tuple(argument.shape), tuple(argument.strides), fills_nan)
-        elif kind.startswith("*"):
-            yield _pointer(argument, storages)
-        else:
-            yield argument
+    for (name, form), given in zip(signature.items(), arguments, strict=False):
+        for kind, argument in flat_arguments((form,), (given,)):
+            if kind.startswith("tensordesc"):
+                base = _pointer(name, argument.base, storages)
+                fills_nan = str(getattr(argument, "padding", "zero")) == "nan"
+                yield HostDescriptor(base, tuple(argument.shape), tuple(argument.strides), fills_nan)
+            elif kind.startswith("*"):
+                yield _pointer(name, argument, storages)
+            elif kind != "constexpr":
+                yield argument
 
 
-def _pointer(argument: Any, storages: dict[int, NDArray[np.uint8]]) -> Pointer:
+def _pointer(name: str, argument: Any, storages: dict[int, NDArray[np.uint8]]) -> Pointer:
     if (tensor := tensor_behind(argument)) is None:
-        raise NotRun(f"{type(argument).__name__} is passed as a pointer, whose memory is not known")
-    return Pointer(_bytes_of(tensor, storages), tensor.storage_offset() * tensor.element_size())
+        raise NotRun(f"{type(argument).__name__} is passed as {name}, a pointer whose memory is not known")
+    return Pointer(_bytes_of(tensor, storages), tensor.storage_offset() * tensor.element_size(), name)
 
 
 def _bytes_of(tensor: torch.Tensor, storages: dict[int, NDArray[np.uint8]]) -> NDArray[np.uint8]:

@@ -114,6 +114,7 @@ scale[(64,)](x, x, 1 << 14, 2.0, B=256)
 """,
     )
     assert "out of bounds" in ended(recording)
+    assert "bytes from the beginning of the memory of x_ptr, which has" in ended(recording)
     recording = ran(
         tmp_path,
         """
