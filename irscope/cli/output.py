@@ -215,7 +215,7 @@ class Looks:
     """How an exported picture looks: --theme and --width, which `irscope draw --help` lists.
 
     Options:
-        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG or a poster is light.
+        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG, PDF or GIF is light.
         --width PIXELS (160..7680, hidden): Of a picture, texts grow with it.
     """
 

@@ -126,11 +126,7 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     found = occupancy_of(capture)
     if found is None or found.fraction > _LOW_OCCUPANCY:
         return []
-    causes = " and ".join(found.limited_by)
-    text = (
-        f"Occupancy is {percent(found.fraction)}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
-    )
-    return [{"level": "warn", "text": text}]
+    return [{"level": "warn", "text": f"Occupancy is {percent(found.fraction)}: {found}."}]
 
 
 def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
