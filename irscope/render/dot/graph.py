@@ -50,10 +50,14 @@ def in_theme(source: str, name: str | None) -> str:
 
 def _style_of(theme: str | None) -> str:
     """The style of an SVG: without a theme it is dark where the reader's system is."""
-    if theme is not None:
-        return ""
-    rules = "".join(f'[{of}="{light}"]{{{of}:{dark}}}' for light, dark in _DARK.items() for of in ("fill", "stroke"))
-    return f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
+    return "" if theme is not None else f"<style>@media(prefers-color-scheme:dark){{{dark_rules()}}}</style>"
+
+
+def dark_rules(within: str = "") -> str:
+    """The rules of CSS that make a light graph dark; `within`: a selector of what it is in, and a space."""
+    return "".join(
+        f'{within}[{of}="{light}"]{{{of}:{dark}}}' for light, dark in _DARK.items() for of in ("fill", "stroke")
+    )
 
 
 _SECONDS = 60.0
