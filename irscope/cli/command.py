@@ -60,7 +60,13 @@ class Command(click.Command):
         return code or int(bool(incomplete))
 
     def _invoked(self, ctx: click.Context) -> int:
-        values = {name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()}
+        from irscope.cli.output import Destination, check_output
+
+        values: dict[str, Any] = {
+            name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()
+        }
+        if (path := next((values[str(one.name)] for one in self.params if "--output" in one.opts), None)) is not None:
+            check_output(path, str(self.name) if Destination in self.groups.values() else None)
         if self.runs_program:
             from irscope.cli.recording import run_recorded
 

@@ -40,10 +40,13 @@ _OTHER_FORMS = {
     **dict.fromkeys((".zip", ".gz", ".cubin", ".hsaco"), "binary"),
     SUFFIX: "a capture",
 }
-_PAGES = (
-    "Pages are written by report, diff, layout, draw, source, ablate, bench and upgrade (-o FILE.html), pictures by "
-    f"draw and layout (.svg, .png), captures by dump, show and import ({SUFFIX})."
-)
+_WRITERS = {
+    "a page": ("report", "diff", "layout", "draw", "source", "ablate", "bench", "upgrade"),
+    "a picture": ("draw", "layout", "time", "passes"),
+    "a capture": ("dump", "show", "import"),
+    "binary": ("dump", "show"),
+}
+"""The commands that write a form; what each writes depends on its other options too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,36 @@ class Destination:
         self.emit(lambda: [json_of(one) for one in captures], text)
 
 
+def check_output(path: Path, command: str | None) -> None:
+    """Raise UsageError, before anything runs, for a file that cannot be written.
+
+    `command`: that writes it as text, but for the forms of `_WRITERS`; None for one that checks the form itself.
+    """
+    if path == STANDARD_OUTPUT:
+        return
+    if command and (form := _form_of(path)) and command not in _WRITERS.get(form, ()):
+        raise _not_text(path, form)
+    folder = next(one for one in path.absolute().parents if one.exists())
+    if not folder.is_dir():
+        raise UsageError(f"-o {str(path)!r}: {str(folder)!r} is a file, and no folder.")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"-o {str(path)!r}: nothing can be written to the folder {str(folder)!r}. Name another one.")
+
+
+def _form_of(path: Path | None) -> str:
+    """What the suffix of a file means other than text; empty where it means nothing else."""
+    return _OTHER_FORMS.get(path.suffix.lower(), "") if path is not None else ""
+
+
+def _not_text(path: Path | None, form: str) -> UsageError:
+    pages, pictures, captures = (", ".join(_WRITERS[one]) for one in ("a page", "a picture", "a capture"))
+    suffix = path.suffix if path is not None else ""
+    return UsageError(
+        f"-o {str(path)!r}: the output is text, but {suffix} means {form}. Pages (.html) are written by {pages}; "
+        f"pictures (.svg, .png) by {pictures}; captures ({SUFFIX}) by {captures}."
+    )
+
+
 def colored(asked: bool | None) -> bool:
     """Whether a text on standard output gets colour."""
     if asked is not None:
@@ -124,10 +157,8 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
     """
     text = text if text.endswith("\n") or not text else text + "\n"
     if output is not None:
-        suffix = output.suffix.lower()
-        if suffix in _OTHER_FORMS:
-            name = repr(str(output))
-            raise UsageError(f"-o {name}: the output is text, but {suffix} means {_OTHER_FORMS[suffix]}. {_PAGES}")
+        if form := _form_of(output):
+            raise _not_text(output, form)
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
     from irscope.render.text.terminal import harmless, page, theme_of, themed
