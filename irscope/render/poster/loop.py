@@ -406,7 +406,7 @@ def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rec
 
 def _is_in_flight(number: int, step: ExecutedStep) -> bool:
     """Whether a line shows how long a step takes: of a copy its slots do."""
-    return step.until is not None and step.until > number and step.kind in ("dot", "load")
+    return step.until is not None and step.until > number + 1 and step.kind in ("dot", "load")
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
