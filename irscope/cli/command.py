@@ -60,13 +60,13 @@ class Command(click.Command):
         return code or int(bool(incomplete))
 
     def _invoked(self, ctx: click.Context) -> int:
-        from irscope.cli.output import Destination, check_output
+        from irscope.store.disk import refuse_unwritable
 
         values: dict[str, Any] = {
             name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()
         }
         if (path := next((values[str(one.name)] for one in self.params if "--output" in one.opts), None)) is not None:
-            check_output(path, str(self.name) if Destination in self.groups.values() else None)
+            refuse_unwritable(path)
         if self.runs_program:
             from irscope.cli.recording import run_recorded
 
@@ -81,6 +81,8 @@ class Command(click.Command):
                 given[name] = record_options
             else:
                 given[name] = group(**{item.name: given.pop(item.name) for item in fields(group)})
+                if (refuse := getattr(given[name], "refuse_for", None)) is not None:
+                    refuse(self.name)
         return self.function(**given)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -158,16 +158,17 @@ def _draw_each(
 ) -> None:
     """Draw the first capture to a file, or each to one in a folder: one that cannot be drawn is named, and left out."""
     if output is not None and is_folder(output):
-        failed: list[tuple[str, IrscopeError]] = []
+        failed: list[tuple[Path, IrscopeError]] = []
         names = file_names(list(captures))
         for name, capture in zip(names, captures, strict=True):
+            file = output / f"{name}.{form}"
             try:
-                draw(capture, output / f"{name}.{form}")
+                draw(capture, file)
             except IrscopeError as error:
-                failed.append((name, error))
+                failed.append((file, error))
         last = failed.pop()[1] if len(failed) == len(names) else None
-        for name, error in failed:
-            say(f"{name}: {error}")
+        for file, error in failed:
+            say(f"{file} is not written: {error}")
         if last is not None:
             raise last
         return

@@ -59,6 +59,11 @@ class Destination:
     color: Color = None
     """None: on a terminal."""
 
+    def refuse_for(self, command: str) -> None:
+        """Raise UsageError, before anything runs, for a file whose name means a form that a command does not write."""
+        if (form := _form_of(self.path)) and command not in _WRITERS.get(form, ()):
+            raise _not_text(self.path, form)
+
     @property
     def is_colored(self) -> bool:
         """Whether a text gets colour; one in a file never does."""
@@ -91,22 +96,6 @@ class Destination:
             return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
 
         self.emit(lambda: [json_of(one) for one in captures], text)
-
-
-def check_output(path: Path, command: str | None) -> None:
-    """Raise UsageError, before anything runs, for a file that cannot be written.
-
-    `command`: that writes it as text, but for the forms of `_WRITERS`; None for one that checks the form itself.
-    """
-    if path == STANDARD_OUTPUT:
-        return
-    if command and (form := _form_of(path)) and command not in _WRITERS.get(form, ()):
-        raise _not_text(path, form)
-    folder = next(one for one in path.absolute().parents if one.exists())
-    if not folder.is_dir():
-        raise UsageError(f"-o {str(path)!r}: {str(folder)!r} is a file, and no folder.")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"-o {str(path)!r}: nothing can be written to the folder {str(folder)!r}. Name another one.")
 
 
 def _form_of(path: Path | None) -> str:

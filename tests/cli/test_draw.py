@@ -182,7 +182,7 @@ def test_of_several_those_that_cannot_be_drawn_are_named(product: str, tmp_path:
     save(failed, folder / "b.irscope")
     result = run(str(folder), "-o", f"{tmp_path}/drawn", kind="loop")
     assert [one.name for one in (tmp_path / "drawn").iterdir()] == ["product.svg"]
-    assert "product-2: product (cuda:90) has no loop to draw: it holds no TTGIR." in result.stderr
+    assert "product-2.svg is not written: product (cuda:90) has no loop to draw: it holds no TTGIR." in result.stderr
     alone = run(str(folder / "b.irscope"), kind="dataflow")
     assert "The compile failed in the front end: irscope draw poster shows where." in str(alone.exception)
 
