@@ -40,6 +40,11 @@ class Target:
             "h100, rtx4090 or mi300x."
         )
 
+    @property
+    def warp(self) -> str:
+        """What the vendor calls a warp: `warp`, or `wave` on AMD."""
+        return "wave" if self.backend == "hip" else "warp"
+
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}"
 

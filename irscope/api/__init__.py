@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,6 +135,9 @@ def recorded(keywords: Mapping[str, Any], **others: Any) -> Sequence[Capture]:
         given = f"{asked.program} and {source!s} do not go together" if source else "nothing is given to record"
         raise UsageError(f"{given}: give one of a source, module= and tests=.")
     recording = record_request(request_for(source, asked, kernel=keywords.get("kernel", "")))
+    if recording.signal_number == signal.SIGINT:
+        raise KeyboardInterrupt
+    recording.whole()
     if not recording.captures:
         why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
         raise RecordingError(f"{program}{why}.")

@@ -87,7 +87,7 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
         return Picture(picture, (picture.note,) if picture.note else ())
     if wanted.kind == "passes":
         if (passes := passes_graph(capture)) is None:
-            raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
+            raise _missing(capture, "holds no passes")
         return Picture(passes)
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
@@ -153,8 +153,8 @@ def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
     held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
     if (stage := wanted.stage) is None:
         if not held:
-            raise UsageError(
-                f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
+            raise _missing(
+                capture, f"holds no stage with a {wanted.kind}: it has {', '.join(capture.stages) or 'none'}"
             )
         stage = max(held, key=stage_rank)
     elif stage in capture.stages and stage_named(stage).is_binary:
@@ -174,12 +174,16 @@ def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind
 
 
 def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
-    if (found := warps_picture(capture, theme or "light")) is None:
-        raise UsageError(
-            f"{capture.name} ({capture.target}) has no partitions of warps: its TTGIR holds no warp_specialize. "
-            "tl.range(…, warp_specialize=True) asks for one, and so does gluon's warp_specialize."
-        )
+    if (found := warps_picture(capture, theme)) is None:
+        why = "tl.range(…, warp_specialize=True) requests them, and so does gluon's warp_specialize"
+        raise _missing(capture, f"has no partitions of warps: its TTGIR holds no warp_specialize. {why}")
     return found
+
+
+def _missing(capture: Capture, what: str) -> UsageError:
+    """What a capture lacks, and of a failed compile why."""
+    why = f" The compile {capture.failure.verdict}: irscope draw poster shows where." if capture.failure else ""
+    return UsageError(f"{capture.name} ({capture.target}) {what}.{why}")
 
 
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
@@ -211,8 +215,8 @@ def card_svg(capture: Capture, kind: str, theme: str | None = None, part: str | 
     from irscope.render.poster.poster import loop_svg, poster_svg
 
     if kind == "loop":
-        return loop_svg(capture, _loop(capture), theme or "light")
-    return poster_svg(with_layouts(capture), theme or "light")
+        return loop_svg(capture, _loop(capture), theme)
+    return poster_svg(with_layouts(capture), theme)
 
 
 def card_json(capture: Capture, kind: str, part: str | None = None) -> dict[str, Any]:
@@ -238,8 +242,8 @@ def _loop(capture: Capture) -> InFlight:
 
     flight = in_flight(capture)
     if flight is None or not flight.line or not flight.steps:
-        why = flight.note if flight is not None and flight.note else "its TTGIR has none that accesses memory"
-        raise UsageError(f"{capture.name} ({capture.target}) has no loop to draw: {why}.")
+        why = "it holds no TTGIR" if flight is None else flight.note or "its TTGIR has none that accesses memory"
+        raise _missing(capture, f"has no loop to draw: {why}")
     return flight
 
 

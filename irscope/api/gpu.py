@@ -13,7 +13,6 @@ from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestio
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError, UsageError
-from irscope.interruption import Interrupted
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
@@ -197,10 +196,7 @@ def compiled_variant(
             )
     tell_origin(baseline)
     record_options = replace(record_options, plan=variant.plan or PassPlan(), options=variant.options)
-    recording = record_request(request_from_capture(baseline, record_options), progress=progress)
-    if recording.interrupted:
-        raise Interrupted(recording.signal_number)
-    (capture,) = recording.captures
+    (capture,) = record_request(request_from_capture(baseline, record_options), progress=progress).whole().captures
     return capture
 
 

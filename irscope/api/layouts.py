@@ -95,9 +95,10 @@ def layouts_of_capture(capture: Capture, after: str | None = None) -> list[Descr
     else:
         rows = with_layouts(capture).layouts
     if not rows:
+        held = ", ".join(capture.stages) or "no stage"
+        why = f" The compile {capture.failure.verdict}." if capture.failure else ""
         raise UsageError(
-            f"{capture.name} ({capture.target}) has no layouts: they stand in TTGIR, and it holds "
-            f"{', '.join(capture.stages)}."
+            f"{capture.name} ({capture.target}) has no layouts: they stand in TTGIR, and it holds {held}.{why}"
         )
     return [DescribedLayout(row, capture.target) for row in rows]
 

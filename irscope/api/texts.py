@@ -85,7 +85,8 @@ def with_texts(capture: Capture, otherwise: str, group: StageKind | None = None)
     if any(snapshot.text is not None for snapshot in passes):
         return capture
     if not passes:
-        raise StageNotFound(f"{capture.name} has no passes{' of MLIR' if group == 'mlir' else ''}: {otherwise}.")
+        why = f" The compile {capture.failure.verdict}." if capture.failure else ""
+        raise StageNotFound(f"{capture.name} has no passes{' of MLIR' if group == 'mlir' else ''}: {otherwise}.{why}")
     return with_all_texts(capture)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from irscope.cli.keeping import Keeping, kept_captures, note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.streams import echo, progress, say
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
-from irscope.interruption import Interrupted
 from irscope.model.capture import STAGE_NAMES, Capture, PassSnapshot, stage_named
 from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.completing import tell_origin, with_sass
@@ -193,11 +192,10 @@ def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
 
     with progress() as tell:
         recording = record_request(request, progress=tell, echo=echo if request.verbose else None, keep=keep)
-    if recording.interrupted:
-        if keep is not None and (kept := sum(file.facts.has_compiled for file in recording.captures.files)):
-            say(f"Compiled so far, and kept: {kept} (irscope ls).")
-        raise Interrupted(recording.signal_number)
-    return recording
+    kept = sum(file.facts.has_compiled for file in recording.captures.files) if keep is not None else 0
+    if recording.interrupted and kept:
+        say(f"Compiled so far, and kept: {kept} (irscope ls).")
+    return recording.whole()
 
 
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:

@@ -60,7 +60,13 @@ class Command(click.Command):
         return code or int(bool(incomplete))
 
     def _invoked(self, ctx: click.Context) -> int:
-        values = {name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()}
+        from irscope.store.disk import refuse_unwritable
+
+        values: dict[str, Any] = {
+            name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()
+        }
+        if (path := next((values[str(one.name)] for one in self.params if "--output" in one.opts), None)) is not None:
+            refuse_unwritable(path)
         if self.runs_program:
             from irscope.cli.recording import run_recorded
 
@@ -75,6 +81,8 @@ class Command(click.Command):
                 given[name] = record_options
             else:
                 given[name] = group(**{item.name: given.pop(item.name) for item in fields(group)})
+                if (refuse := getattr(given[name], "refuse_for", None)) is not None:
+                    refuse(self.name)
         return self.function(**given)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

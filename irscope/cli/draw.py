@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -101,7 +101,7 @@ def draw(
         --frame (0..): Of movie: this frame alone, as one picture.
         form = --format, -f FORMAT: svg, png, pdf, gv, gif or html, as far as the kind has it. Default: the suffix of
             -o; else svg, or gv of what Graphviz draws.
-        --theme light|dark|print: Of a picture. Default: the reader's; a PNG or a poster is light.
+        --theme light|dark|print: Of a picture. Default: the reader's; a PNG, PDF or GIF is light.
         --width PIXELS (160..7680): Of a picture, texts grow with it.
     """
     if kind not in _KINDS:
@@ -153,11 +153,24 @@ def _format(kind: str, form: str | None, output: Path | None, as_json: bool) -> 
     return form
 
 
-def _drawn_to(captures: StoredCaptures, form: str, output: Path | None) -> Iterator[tuple[Capture, Path | None]]:
-    """The captures that are drawn, each with its file: the first, or with a folder all."""
+def _draw_each(
+    captures: StoredCaptures, form: str, output: Path | None, draw: Callable[[Capture, Path | None], None]
+) -> None:
+    """Draw the first capture to a file, or each to one in a folder: one that cannot be drawn is named, and left out."""
     if output is not None and is_folder(output):
+        failed: list[tuple[Path, IrscopeError]] = []
         names = file_names(list(captures))
-        yield from ((capture, output / f"{name}.{form}") for name, capture in zip(names, captures, strict=True))
+        for name, capture in zip(names, captures, strict=True):
+            file = output / f"{name}.{form}"
+            try:
+                draw(capture, file)
+            except IrscopeError as error:
+                failed.append((file, error))
+        last = failed.pop()[1] if len(failed) == len(names) else None
+        for file, error in failed:
+            say(f"{file} is not written: {error}")
+        if last is not None:
+            raise last
         return
     if len(captures) > 1:
         names = list(dict.fromkeys(f"{one.facts.name} ({one.facts.target})" for one in captures.files))
@@ -165,7 +178,7 @@ def _drawn_to(captures: StoredCaptures, form: str, output: Path | None) -> Itera
             f"{len(captures)} launches: {', '.join(names)}; this is the first. --launch N takes another, -o DIR/ draws "
             "each."
         )
-    yield captures[0], output
+    draw(captures[0], output)
 
 
 def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
@@ -186,8 +199,9 @@ def _draw_cards(
         rows = [one for one in captures if kind != "roofline" or one.failure is None]
         emit_json([card_json(one, kind, part) for one in rows], output)
         return
-    for capture, file in _drawn_to(captures, form, output):
-        _write(card_svg(capture, kind, looks.theme, part), form, file, looks)
+    _draw_each(
+        captures, form, output, lambda one, file: _write(card_svg(one, kind, looks.theme, part), form, file, looks)
+    )
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
@@ -223,19 +237,21 @@ def _draw_movies(
     if form == "html":
         emit_report(map(whole, captures), {"tab": "movie"}, output)
         return
-    theme = looks.theme or "light"
-    for one, file in _drawn_to(captures, form, output):
+
+    def draw_movie(one: Capture, file: Path | None) -> None:
         capture = whole(one)
         made = movie_of_stages(capture, stages)
         maps = movie_maps(capture, made)
         if form == "gif" and file is not None:
-            frames = timed_frames(capture, made, theme, seconds, maps)
+            frames = timed_frames(capture, made, looks.theme, seconds, maps)
             write_output(file, render_gif((sized(svg, looks.width), time) for svg, time in frames))
             say(f"wrote {file}")
         elif frame is not None:
-            _write(frame_svg(capture, made, frame, theme, maps), form, file, looks)
+            _write(frame_svg(capture, made, frame, looks.theme, maps), form, file, looks)
         else:
-            _write(movie_svg(capture, made, theme, seconds, maps), form, file, looks)
+            _write(movie_svg(capture, made, looks.theme, seconds, maps), form, file, looks)
+
+    _draw_each(captures, form, output, draw_movie)
 
 
 def _draw_graphs(
@@ -253,7 +269,9 @@ def _draw_graphs(
         emit_json([picture_json(capture, asked) for capture in captures], output)
         return
     instead: Path | None = None
-    for capture, file in _drawn_to(captures, form, output):
+
+    def draw_graph(capture: Capture, file: Path | None) -> None:
+        nonlocal instead
         picture = picture_of(capture, asked, looks.theme)
         for note in picture.notes:
             say(note)
@@ -265,6 +283,8 @@ def _draw_graphs(
             _write_source(picture.graph, file)
         else:
             _write_graph(picture.graph, file, form, looks)
+
+    _draw_each(captures, form, output, draw_graph)
     if instead is not None:
         raise missing_dot(str(instead))
 

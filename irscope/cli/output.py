@@ -40,10 +40,13 @@ _OTHER_FORMS = {
     **dict.fromkeys((".zip", ".gz", ".cubin", ".hsaco"), "binary"),
     SUFFIX: "a capture",
 }
-_PAGES = (
-    "Pages are written by report, diff, layout, draw, source, ablate, bench and upgrade (-o FILE.html), pictures by "
-    f"draw and layout (.svg, .png), captures by dump, show and import ({SUFFIX})."
-)
+_WRITERS = {
+    "a page": ("report", "diff", "layout", "draw", "source", "ablate", "bench", "upgrade"),
+    "a picture": ("draw", "layout", "time", "passes"),
+    "a capture": ("dump", "show", "import"),
+    "binary": ("dump", "show"),
+}
+"""The commands that write a form; what each writes depends on its other options too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Destination:
     as_json: AsJson = False
     color: Color = None
     """None: on a terminal."""
+
+    def refuse_for(self, command: str) -> None:
+        """Raise UsageError, before anything runs, for a file whose name means a form that a command does not write."""
+        if (form := _form_of(self.path)) and command not in _WRITERS.get(form, ()):
+            raise _not_text(self.path, form)
 
     @property
     def is_colored(self) -> bool:
@@ -88,6 +96,20 @@ class Destination:
             return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
 
         self.emit(lambda: [json_of(one) for one in captures], text)
+
+
+def _form_of(path: Path | None) -> str:
+    """What the suffix of a file means other than text; empty where it means nothing else."""
+    return _OTHER_FORMS.get(path.suffix.lower(), "") if path is not None else ""
+
+
+def _not_text(path: Path | None, form: str) -> UsageError:
+    pages, pictures, captures = (", ".join(_WRITERS[one]) for one in ("a page", "a picture", "a capture"))
+    suffix = path.suffix if path is not None else ""
+    return UsageError(
+        f"-o {str(path)!r}: the output is text, but {suffix} means {form}. Pages (.html) are written by {pages}; "
+        f"pictures (.svg, .png) by {pictures}; captures ({SUFFIX}) by {captures}."
+    )
 
 
 def colored(asked: bool | None) -> bool:
@@ -124,10 +146,8 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
     """
     text = text if text.endswith("\n") or not text else text + "\n"
     if output is not None:
-        suffix = output.suffix.lower()
-        if suffix in _OTHER_FORMS:
-            name = repr(str(output))
-            raise UsageError(f"-o {name}: the output is text, but {suffix} means {_OTHER_FORMS[suffix]}. {_PAGES}")
+        if form := _form_of(output):
+            raise _not_text(output, form)
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
     from irscope.render.text.terminal import harmless, page, theme_of, themed
@@ -215,7 +235,7 @@ class Looks:
     """How an exported picture looks: --theme and --width, which `irscope draw --help` lists.
 
     Options:
-        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG or a poster is light.
+        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG, PDF or GIF is light.
         --width PIXELS (160..7680, hidden): Of a picture, texts grow with it.
     """
 

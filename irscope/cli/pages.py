@@ -226,6 +226,12 @@ def _list_page(name: str, rows: Sequence[StoredRow], total: int, query: str, unr
     count = f"{len(rows)} of {total} captures" if query else f"{total} capture{'s'[: total != 1]}"
     more = f", the newest {_MOST_ROWS} shown" if len(rows) > _MOST_ROWS else ""
     table = f"<table><thead><tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr></thead>"
+    table += f"<tbody>{''.join(lines)}</tbody></table>"
+    if not rows:
+        table = (
+            f"<p>No capture matches {escape(repr(query))}. Names, files, targets, options, constants, plans, states "
+            'and dates are searched, and no IR. <a href="./">All captures</a></p>'
+        )
     body = [
         f"<h1>{escape(name)}</h1>",
         '<form method="get" action="./"><input type="search" name="q" aria-label="Search" autofocus '
@@ -234,7 +240,7 @@ def _list_page(name: str, rows: Sequence[StoredRow], total: int, query: str, unr
         '<form method="get" action="captures" id="compare"><button type="submit">Open the chosen captures together'
         f'</button><span class="faint">{escape(count + more)}; up to {_MOST_COMPARED} in one page, which compares them'
         "</span></form>",
-        f"{table}<tbody>{''.join(lines)}</tbody></table>",
+        table,
         *(f'<p class="failed">left out: {escape(one)}</p>' for one in unreadable),
     ]
     return _page(f"{name} · irscope", body)

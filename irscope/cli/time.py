@@ -86,7 +86,8 @@ def time(
     if to.path is not None and draws_or_traces(to.path):
         from irscope.render.timing import prediction_svg, prediction_trace
 
-        draw_or_trace(list(predicted.values()), to.path, prediction_svg, prediction_trace)
+        if predicted:
+            draw_or_trace(list(predicted.values()), to.path, prediction_svg, prediction_trace)
         return tell_incomplete(captures)
     floors = {one.id: with_floor(one, predicted[one.id])[1] for one in compiled}
 

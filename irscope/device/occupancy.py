@@ -117,6 +117,12 @@ class Occupancy:
         """`warps_per_sm` of `max_warps`, from 0 to 1."""
         return self.warps_per_sm / self.max_warps
 
+    def __str__(self) -> str:
+        """`32 of 64 warps per SM, limited by registers`."""
+        warps = "warps" if self.unit == "SM" else "waves"
+        causes = " and ".join(self.limited_by).replace(WARPS, warps)
+        return f"{self.warps_per_sm} of {self.max_warps} {warps} per {self.unit}, limited by {causes}"
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"fraction": self.fraction}
 

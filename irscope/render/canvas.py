@@ -142,10 +142,10 @@ _Anchor = Literal["start", "middle", "end"]
 class Canvas:
     """The elements of a picture in the order of drawing; what they look like is named by the classes of `style_of`."""
 
-    def __init__(self, theme: _Theme | None, width: float = WIDTH, height: float = HEIGHT) -> None:
-        """Begin a picture; None as a theme follows the reader's system."""
+    def __init__(self, theme: str | None, width: float = WIDTH, height: float = HEIGHT) -> None:
+        """Begin a picture in a theme; None follows the reader's system. Raises UsageError for one that is none."""
         self.parts: list[str] = []
-        self.theme = theme
+        self.theme = theme_named(theme) if theme else None
         self.width, self.height = width, height
         self._labels: list[Rect] = []
 
@@ -251,7 +251,7 @@ class Canvas:
         for sample, meaning in rows:
             if x > left and x + 22 + width_of(meaning, LEAST) > right:
                 x, y = left, y + 20
-            if sample in ("edge", "off"):
+            if sample in ("edge", "off", "flight"):
                 self.path(f"M{x:.1f} {y - 4:.1f}h16", sample)
             else:
                 self.rect(Rect(x, y - 10, 16, 12), f"{sample} rim", radius=2)
@@ -259,10 +259,19 @@ class Canvas:
         return x, y
 
     def bars(
-        self, area: Rect, rows: Sequence[tuple[str, float, str, str]], left: float, step: float, size: float = LEAST
+        self,
+        area: Rect,
+        rows: Sequence[tuple[str, float, str, str]],
+        left: float,
+        step: float,
+        size: float = LEAST,
+        whole: float = 0,
     ) -> None:
-        """Draw a bar for each (name, value, its text, what stands behind it), from `left` pixels within an area on."""
-        longest = max((value for _, value, _, _ in rows), default=0) or 1
+        """Draw a bar for each (name, value, its text, what stands behind it), from `left` pixels within an area on.
+
+        `whole`: the least value of a bar that takes all the room.
+        """
+        longest = max([whole, *(value for _, value, _, _ in rows)]) or 1
         room = area.width - left - max((width_of(text + note, size) for _, _, text, note in rows), default=0) - 14
         for number, (name, value, text, note) in enumerate(rows):
             y = area.top + number * step
@@ -370,6 +379,7 @@ def _style(theme: _Theme) -> str:
         f".on{{fill:{theme.panel}}}.soft{{fill:{theme.line}}}.bar{{fill:{theme.accent}}}"
         f".line{{stroke:{theme.line};fill:none}}.axis{{stroke:{theme.muted};fill:none}}"
         f".edge{{stroke:{theme.text};fill:none;stroke-width:1.5}}"
+        f".flight{{stroke:{theme.line};fill:none;stroke-width:4}}"
         f".off{{fill:none;stroke:{theme.muted};stroke-dasharray:3 2}}"
         f".limit{{stroke:{theme.bad};fill:none;stroke-width:1.5;stroke-dasharray:5 3}}"
         f".curve{{fill:{theme.accent};fill-opacity:.28;stroke:{theme.accent};stroke-width:1.2}}"

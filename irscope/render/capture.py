@@ -238,15 +238,13 @@ def summary_html(capture: Capture) -> str:
 
 
 def occupancy_text(capture: Capture) -> str:
-    """`50 % (32 of 64 warps per multiprocessor, limited by registers)`, or an empty string if it is not known."""
+    """`50 % (32 of 64 warps per SM, limited by registers)`, or an empty string if it is not known."""
     if excesses := excesses_of(capture):
         return f"none (it does not fit: {'; '.join(map(str, excesses))})"
     occupancy = occupancy_of(capture)
     if occupancy is None:
         return ""
-    threads = "waves" if capture.target.backend == "hip" else "warps"
-    held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
-    return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
+    return f"{percent(occupancy.fraction)} ({occupancy})"
 
 
 def _findings(findings: Sequence[Finding]) -> list[str]:

@@ -16,7 +16,7 @@ from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork,
 from irscope.errors import UsageError
 from irscope.memory.access import MOST, SECTOR_BYTES
 from irscope.model.plain import picked
-from irscope.render.canvas import Canvas, Rect, theme_named, width_of
+from irscope.render.canvas import Canvas, Rect, width_of
 from irscope.render.text.bench import rate_text
 from irscope.render.text.tables import bytes_text, duration_text, table
 
@@ -283,7 +283,7 @@ def roofline_svg(roofline: Roofline, theme: str | None = None) -> str:
             f"{roofline.kernel} computes nothing on a unit with a known peak, so there is no point to draw."
         )
     axes = _axes(roofline, drawn, bandwidth)
-    canvas = Canvas(theme_named(theme) if theme else None, _WIDTH, _HEIGHT)
+    canvas = Canvas(theme, _WIDTH, _HEIGHT)
     canvas.text(28, 34, f"{roofline.kernel} · roofline", size=19, bold=True)
     canvas.text(28, 56, headline(roofline), look="m", size=_SIZE)
     canvas.text(28, 74, floor_line(roofline), look="m", size=_SIZE)

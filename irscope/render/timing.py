@@ -12,7 +12,16 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect
-from irscope.render.text.tables import bytes_text, duration_text, least_text, milliseconds, percent, shorten, table
+from irscope.render.text.tables import (
+    bytes_text,
+    counted,
+    duration_text,
+    least_text,
+    milliseconds,
+    percent,
+    shorten,
+    table,
+)
 
 if TYPE_CHECKING:
     # Predictions need NumPy; the times of a compile do not.
@@ -51,7 +60,7 @@ def prediction_text(
 
 def _head(one: Prediction) -> str:
     grid = "×".join(map(str, one.grid))
-    waves = f"{one.waves:.2f} waves of {one.ctas_per_unit} CTAs per multiprocessor"
+    waves = f"{one.waves:.2f} waves of {counted(one.ctas_per_unit, 'CTA')} per multiprocessor"
     return f"{one.kernel}, grid {grid}, {one.part}: {waves}"
 
 
@@ -82,8 +91,8 @@ def _busy(one: Prediction, width: int | None, color: bool) -> str:
     ]
     dram, cache = bytes_text(round(one.dram_bytes)), bytes_text(round(one.l2_bytes))
     moved = f"DRAM traffic: {dram}; L2 traffic: {cache}\n"
-    columns = ["unit", "busy", "state of warps", "of their time"]
-    return table(columns, rows, width=width, color=color) + moved
+    columns = ["unit", "busy", *(("state of warps", "of their time") if waits else ())]
+    return table(columns, [row[: len(columns)] for row in rows], width=width, color=color) + moved
 
 
 def _lines(one: Prediction, width: int | None, color: bool) -> str:
@@ -162,20 +171,36 @@ def prediction_svg(one: Prediction) -> str:
     """The lines' shares as bars, and below them the timeline of one CTA."""
     lines = one.lines[:8]
     warps = sorted({span.warp for span in one.timeline})[:16]
-    bars_height, track = 52 + 24 * max(len(lines), 1), 14
+    if not lines:
+        return _units_svg(one)
+    bars_height, track = 52 + 24 * len(lines), 14
     height = 130 + bars_height + 92 + track * max(len(warps), 1)
     canvas = Canvas(None, 1000, height)
-    canvas.head(one.kernel, f"{one.part}, grid {'×'.join(map(str, one.grid))}", duration_text(one.seconds))
-    low, high = one.interval
-    canvas.text(
-        24, 70, f"predicted {duration_text(low)} to {duration_text(high)}, bound by {one.bound}", look="m", size=13
-    )
+    _draw_answer(canvas, one)
     area = canvas.panel(Rect(24, 90, 952, bars_height), "Share of each line")
     canvas.bars(area, [_bar(item) for item in lines], 200, 24)
     top = 90 + bars_height + 16
-    area = canvas.panel(Rect(24, top, 952, 88 + track * max(len(warps), 1)), "One CTA", "skipped iterations left out")
+    note = "cycles since its launch; skipped iterations left out"
+    area = canvas.panel(Rect(24, top, 952, 88 + track * max(len(warps), 1)), "One CTA", note)
     _timeline(canvas, area, one, warps, track)
     return canvas.svg(f"{one.kernel}: {duration_text(one.seconds)} predicted")
+
+
+def _units_svg(one: Prediction) -> str:
+    """The time of a launch whose machine code is not modelled: how busy each unit is."""
+    rows = [(name, share, f"{share:.0%}", "") for name, share in one.busy]
+    canvas = Canvas(None, 1000, 190 + 24 * len(rows))
+    _draw_answer(canvas, one)
+    note = f"the machine code is not modelled for {one.part}: no lines, no timeline"
+    area = canvas.panel(Rect(24, 90, 952, 52 + 24 * len(rows)), "Share of the time that a unit is busy", note)
+    canvas.bars(area, rows, 200, 24, whole=1.0)
+    return canvas.svg(f"{one.kernel}: {duration_text(one.seconds)} predicted")
+
+
+def _draw_answer(canvas: Canvas, one: Prediction) -> None:
+    canvas.head(one.kernel, f"{one.part}, grid {'×'.join(map(str, one.grid))}", duration_text(one.seconds))
+    low, high = map(duration_text, one.interval)
+    canvas.text(24, 70, f"predicted {low} to {high}, bound by {one.bound}", look="m", size=13)
 
 
 def _bar(item: Share) -> tuple[str, float, str, str]:
@@ -185,7 +210,7 @@ def _bar(item: Share) -> tuple[str, float, str, str]:
 
 def _timeline(canvas: Canvas, area: Rect, one: Prediction, warps: Sequence[int], track: float) -> None:
     end = max((span.end for span in one.timeline), default=0.0) or 1.0
-    scale = (area.width - 60) / end
+    scale = (area.width - 56) / end
     used: set[str] = set()
     for row, warp in enumerate(warps):
         y = area.top + row * track

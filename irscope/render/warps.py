@@ -22,7 +22,7 @@ from irscope.analysis.flow.partitions import (
 )
 from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
+from irscope.render.canvas import LEAST, Canvas, Rect, width_of
 from irscope.render.dot.flows import python_lines
 from irscope.render.text.tables import counted
 
@@ -99,7 +99,7 @@ class WarpsPicture:
     """What is not in it; empty if all is."""
 
 
-def warps_picture(capture: Capture, theme: str = "light") -> WarpsPicture | None:
+def warps_picture(capture: Capture, theme: str | None = None) -> WarpsPicture | None:
     """The warp specialisation of a capture that hands over most; None for a kernel without one."""
     text = capture.texts.get("ttgir", "")
     found = read_partitions(text)
@@ -131,20 +131,20 @@ _FULL, _EMPTY = "filled", "free"
 def warps_svg(
     found: WarpSpecialization,
     title: tuple[str, str],
-    theme: str = "light",
+    theme: str | None = None,
     lines: Mapping[int, str] | None = None,
 ) -> str:
     """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
 
     Args:
         title: what it is of, and what stands on the right.
-        theme: `light`, `dark` or `print`.
+        theme: `light`, `dark` or `print`; None follows the reader's system.
         lines: line of the TTGIR -> the line of Python that it comes from, as a text.
 
     Raises UsageError for a theme that is none.
     """
     grid = grid_of(found)
-    return _Picture(found, grid, Canvas(theme_named(theme), grid.width, grid.height), lines or {}).svg(title)
+    return _Picture(found, grid, Canvas(theme, grid.width, grid.height), lines or {}).svg(title)
 
 
 class _Picture:

@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from irscope.errors import UsageError
+
 _KEY = "key"
 _KEY_BYTES = 32
 
@@ -74,6 +76,20 @@ def _read_key(path: Path) -> bytes | None:
     except OSError:
         return None
     return key if len(key) == _KEY_BYTES else None
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise UsageError for an output that cannot be written, before anything is computed for it.
+
+    What is there already, a device or `-` too, is left to the writing.
+    """
+    if str(path) == "-" or path.exists():
+        return
+    folder = next(one for one in path.absolute().parents if one.exists())
+    if not folder.is_dir():
+        raise UsageError(f"-o {str(path)!r}: {str(folder)!r} is a file, and no folder.")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"-o {str(path)!r}: nothing can be written to the folder {str(folder)!r}. Name another one.")
 
 
 def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:

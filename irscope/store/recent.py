@@ -143,7 +143,7 @@ class CaptureStore:
         rows = {row.file: row for row in self.rows()}
         names = _names_in(self.folder / _LAST)
         if not rows:
-            reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
+            reason = self.missing or "no capture is stored. Record one: irscope record FILE"
         elif not names:
             reason = "no recording was complete. 'irscope ls' lists the captures that are stored"
         else:
@@ -166,7 +166,7 @@ class CaptureStore:
             return self.folder / first.file
         paths = self.paths()
         if not paths:
-            reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
+            reason = self.missing or "no capture is stored. Record one: irscope record FILE"
             raise CaptureNotFound(f"{text!r} is not a file, and {reason}.")
         named = [path for path in paths if len(text) >= 4 and _id_of(path).startswith(text)]
         if len(named) == 1:

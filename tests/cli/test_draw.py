@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from irscope.cli.commands import main_group
 from irscope.errors import MissingTool, UsageError
-from irscope.model.capture import Artifact, PassSnapshot
+from irscope.model.capture import Artifact, Failure, PassSnapshot
 from irscope.render.dot.graph import PAPER, has_dot
-from irscope.store.file import save
+from irscope.store.file import load, save
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.flow.test_partitions_turns import WARPS
 from tests.analysis.recorded import stored
@@ -173,6 +173,18 @@ def test_theme_and_width(product: str, tmp_path: Path) -> None:
     # The width stands in the header of a PNG.
     assert int.from_bytes(png.read_bytes()[16:20], "big") == 700
     assert 'bgcolor="#101216"' in run(product, "--theme", "dark").stdout
+
+
+def test_of_several_those_that_cannot_be_drawn_are_named(product: str, tmp_path: Path) -> None:
+    folder, failed = tmp_path / "captures", stored("product", "cuda:90").with_(artifacts=(), snapshots=())
+    failed = failed.with_(status="failed", failure=Failure("compile", "ValueError: incompatible dimensions"))
+    save(load(Path(product)), folder / "a.irscope")
+    save(failed, folder / "b.irscope")
+    result = run(str(folder), "-o", f"{tmp_path}/drawn", kind="loop")
+    assert [one.name for one in (tmp_path / "drawn").iterdir()] == ["product.svg"]
+    assert "product-2.svg is not written: product (cuda:90) has no loop to draw: it holds no TTGIR." in result.stderr
+    alone = run(str(folder / "b.irscope"), kind="dataflow")
+    assert "The compile failed in the front end: irscope draw poster shows where." in str(alone.exception)
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 from irscope.errors import NoDevice, UsageError
+from irscope.model.capture import Failure
 from irscope.store.file import load, save
+from irscope.target import Target
 from tests.cli.product import ROOT, Run
 from tests.trace_format import tracks
 
@@ -38,6 +40,26 @@ def test_pictures_and_traces_are_written(irscope: Run, tmp_path: Path) -> None:
     assert tracks(data)
     events = data["traceEvents"]
     assert {event["ph"] for event in events} == {"M", "X"}
+
+
+def test_a_picture_has_what_is_modelled(irscope: Run, tmp_path: Path) -> None:
+    """No panel is empty where the machine code is not modelled, and of a failed compile there is no picture."""
+    capture, path = load(MATMUL), tmp_path / "time.svg"
+    save(replace(capture, target=Target.parse("mi300x")), tmp_path / "amd.irscope")
+    assert irscope("time", tmp_path / "amd.irscope", "-o", path)[0] == 0
+    texts = re.findall(r"<text [^>]*>([^<]*)</text>", path.read_text())
+    (row,) = json.loads(irscope("time", tmp_path / "amd.irscope", "--json")[1])
+    assert {"Share of each line", "One CTA"}.isdisjoint(texts)
+    assert texts[-2 * len(row["busy"]) :] == [
+        text for name, part in row["busy"].items() for text in (name, f"{part:.0%}")
+    ]
+    path.unlink()
+    failure = Failure("compile", "ValueError: incompatible dimensions")
+    save(replace(capture, artifacts=(), snapshots=(), status="failed", failure=failure), tmp_path / "failed.irscope")
+    code, _, err = irscope("time", tmp_path / "failed.irscope", "-o", path)
+    assert code == 1
+    assert "ValueError: incompatible dimensions" in err
+    assert not path.exists()
 
 
 def test_another_size_and_grid(irscope: Run) -> None:

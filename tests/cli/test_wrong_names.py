@@ -11,10 +11,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irscope.cli.commands import COMMANDS, main_group
+from irscope.errors import UsageError
 from irscope.model.capture import STAGE_NAMES
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
@@ -212,3 +214,25 @@ def test_a_file_that_is_no_subject_starts_no_recording() -> None:
     }
     assert files <= {*FILE_OPTIONS}, files - {*FILE_OPTIONS}
     assert os.path.isabs(Path(KERNELS))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "said"),
+    [
+        ("run", "x.html", ".html means a page. Pages (.html) are written by report, diff, "),
+        ("why", "x.svg", "pictures (.svg, .png) by draw, layout, time, passes"),
+        ("verify", "x.irscope", "captures (.irscope) by dump, show, import"),
+        ("report", "file/x.html", "file' is a file, and no folder"),
+        ("record", "file/folder/x", "file' is a file, and no folder"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_the_script_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, output: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "script.py").write_text("open('ran', 'w')")
+    result = CliRunner().invoke(main_group(), [command, "script.py", "-o", output])
+    assert isinstance(result.exception, UsageError)
+    assert said in str(result.exception)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "script.py"]

@@ -234,6 +234,19 @@ print(recording.interrupted, [(c.name, c.status, c.failure and c.failure.kind) f
 
 
 @pytest.mark.newest
+def test_ctrl_c_ends_what_needs_the_whole_recording(tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text("import os, signal, time\nos.kill(int(os.environ['COMMAND']), signal.SIGINT)\ntime.sleep(60)\n")
+    api = f"import irscope\ntry: irscope.record({str(script)!r})\nexcept KeyboardInterrupt: raise SystemExit(130)"
+    for command in (["-m", "irscope", "run", str(script), "--cpu"], ["-c", api]):
+        start = "import os, sys; os.environ['COMMAND'] = str(os.getpid()); os.execv(sys.executable, sys.argv[1:])"
+        done = subprocess.run(
+            [sys.executable, "-c", start, sys.executable, *command], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (130, ""), done
+
+
+@pytest.mark.newest
 def test_a_file_without_kernels_is_a_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "empty.py"
     path.write_text("print('hello')\n")

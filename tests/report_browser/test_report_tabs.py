@@ -338,7 +338,7 @@ def test_help_theme_and_print(open_report: Open) -> None:
     page.keyboard.press("t")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.keyboard.press("t")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 18, 22)"
     page.keyboard.press("t")
     assert len(page.pdf()) > 10_000
 

@@ -77,7 +77,7 @@ def check_script_on_machine(
     require_script(request)
     level = "triton" if run.at else "none"
     computing = replace(request, virtual=not with_gpu, computes=True, snapshots=level, data_limit_bytes=_DATA_BYTES)
-    recording = record_request(computing, progress=progress, echo=echo)
+    recording = record_request(computing, progress=progress, echo=echo).whole()
     rows: list[LaunchChecked] = []
     with warm_children(persistent=False):
         for number, capture in enumerate(recording.captures, 1):
@@ -210,7 +210,7 @@ def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
     if not capture.plan:
         return capture.begun_text
     plain = RecordingOptions(snapshots="none", layouts=False, disassemble=False)
-    compiled = record_request(request_from_capture(capture, plain)).captures[0]
+    compiled = record_request(request_from_capture(capture, plain)).whole().captures[0]
     if compiled.failure is not None:
         raise UsageError(f"it does not compile under the empty plan: {compiled.failure.headline}")
     return compiled.text(run.stage)

@@ -122,7 +122,7 @@ def sanitize_script(
         command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer], request.path]
         request = replace(request, way="command", arguments=(*command, *request.arguments))
     with instrumented(sanitizer):
-        recording = record_request(request, echo=echo)
+        recording = record_request(request, echo=echo).whole()
     captures = tuple(recording.captures)
     if f"No module named {_RUNNERS['global']}" in recording.output:
         raise MissingTool(f"this Triton has no global sanitizer: {_VERSIONS}")

@@ -72,6 +72,12 @@ class Recording:
     def interrupted(self) -> bool:
         return self.signal_number != 0
 
+    def whole(self) -> Recording:
+        """The recording itself; raises Interrupted where a signal ended it."""
+        if self.interrupted:
+            raise Interrupted(self.signal_number)
+        return self
+
     @property
     def stopped(self) -> tuple[ScriptEnd, ...]:
         """The ends that came before the script's own."""
@@ -224,10 +230,7 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
     if left_s <= 0:
         return capture
     asked = RecordingOptions(plan=capture.plan, snapshots="all", timeout_s=left_s, interpreter=interpreter)
-    recording = record_request(request_from_capture(capture, asked))
-    if recording.interrupted:
-        raise Interrupted(recording.signal_number)
-    again = recording.captures[0]
+    again = record_request(request_from_capture(capture, asked)).whole().captures[0]
     if again.failure is None or again.failure.kind == "timeout":
         # What ended it is not what ended this one.
         return capture

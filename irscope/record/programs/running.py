@@ -153,7 +153,7 @@ def run_module(name: str, arguments: tuple[str, ...]) -> None:
         spec = importlib.util.find_spec(f"{name}.__main__")
     get_code = getattr(spec and spec.loader, "get_code", None)
     if spec is None or get_code is None:
-        raise ImportError(f"No module named {name!r} that can be run.", name=name)
+        raise ImportError(f"No module named {name!r} that can be run", name=name)
     sys.argv[0] = str(spec.origin)
     main = _new_main(str(spec.origin))
     main.__spec__, main.__loader__, main.__package__ = spec, spec.loader, spec.parent

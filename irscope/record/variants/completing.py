@@ -40,7 +40,7 @@ def _recorded_unseen(request: RecordRequest) -> Recording:
     """The result of a recording process, without progress."""
     from irscope.record.process.session import record_request
 
-    return record_request(request)
+    return record_request(request).whole()
 
 
 _reporting: ContextVar[tuple[Callable[[str], None], Callable[[RecordRequest], Recording]]] = ContextVar(

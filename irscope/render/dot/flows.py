@@ -154,7 +154,7 @@ class _Drawer:
         name = block.name if block.labels or block.number else "entry"
         cells = [_line(f"<B>{text(name, 60)}</B>  ·  {held}{counted(len(block.instructions), 'instruction')}")]
         for one in rows[:_MOST_ROWS]:
-            cells.append(_line(f"{_mark(one.part)} {one.count} × {text(one.name, 44)}"))
+            cells.append(_line(f"{_mark(one.part)}{one.count} × {text(one.name, 44)}"))
         if len(rows) > _MOST_ROWS:
             cells.append(_line(small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
         if self.register:
@@ -194,7 +194,7 @@ class _Drawer:
 
 
 def _mark(part: Part) -> str:
-    return f'<FONT COLOR="{_COLORS[part]}">■</FONT>'
+    return f'<FONT COLOR="{_COLORS[part]}">■&#160;</FONT>'
 
 
 def _line(content: str) -> str:
@@ -208,7 +208,7 @@ def _mono(content: str) -> str:
 def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> list[str]:
     """What the colours and the lines mean, as far as they are drawn."""
     seen = {row.part for found in rows for row in found}
-    colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)
+    colors = "  ".join(f"{_mark(part)}{text(meaning)}" for part, meaning in PARTS.items() if part in seen)
     flows = list(flows)
     meant = ["strong arrow: jumps, where the condition holds"]
     if any(jump.kind == "falls" for flow in flows for jump in flow.jumps):

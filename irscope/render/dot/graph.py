@@ -48,6 +48,18 @@ def in_theme(source: str, name: str | None) -> str:
     return _COLOR.sub(lambda match: colors.get(match[0], match[0]), source)
 
 
+def _style_of(theme: str | None) -> str:
+    """The style of an SVG: without a theme it is dark where the reader's system is."""
+    return "" if theme is not None else f"<style>@media(prefers-color-scheme:dark){{{dark_rules()}}}</style>"
+
+
+def dark_rules(within: str = "") -> str:
+    """The rules of CSS that make a light graph dark; `within`: a selector of what it is in, and a space."""
+    return "".join(
+        f'{within}[{of}="{light}"]{{{of}:{dark}}}' for light, dark in _DARK.items() for of in ("fill", "stroke")
+    )
+
+
 _SECONDS = 60.0
 """Of processor time, that a drawing may take."""
 _OTHER_RANKS = "-Gnewrank=true"
@@ -78,7 +90,8 @@ def render_bytes(graph: Drawing, format_: str, *, theme: str | None = None, widt
             raise UsageError("--width is of a picture, not of a graph's source: write -o FILE.svg, .png or .pdf.")
         return source.encode("utf-8", "replace")
     if format_ == "svg":
-        svg = _run(["dot", "-Tsvg"], source)
+        # Before its first group.
+        svg = _run(["dot", "-Tsvg"], source).replace(b"<g ", f"{_style_of(theme)}<g ".encode(), 1)
         if width is not None:
             return sized(svg.decode("utf-8", "replace"), width).encode()
         # A browser that opens the file shows all of it: the graph of a kernel is wider than a window.

@@ -345,7 +345,7 @@ def thread_facts(described: DescribedLayout) -> list[str]:
     if threads is None:
         return []
     blocks = f" × {threads.blocks} CTAs" if threads.blocks > 1 else ""
-    warps = counted(threads.warps, "wave" if described.target.backend == "hip" else "warp")
+    warps = counted(threads.warps, described.target.warp)
     sizes = f"{counted(threads.registers, 'element')} per thread × {threads.lanes} lanes × {warps}{blocks}"
     copies = threads.replication
     once = "every element once"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from irscope.render.canvas import LEAST, LETTER, Canvas, Rect, shades, style_in, theme_named, wrapped
+from irscope.render.canvas import LEAST, LETTER, Canvas, Rect, shades, style_in, wrapped
 from irscope.render.layout.figure import Figure, Run
 
 _AXIS_ROOM = 46
@@ -189,7 +189,7 @@ def render_svg(figures: Sequence[Figure], theme: str | None = None, *, beside: b
         beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they
             must be of one size. Otherwise they stand below one another.
     """
-    canvas = Canvas(theme_named(theme) if theme else None, _WIDTH * 3 // 2 if beside else _WIDTH)
+    canvas = Canvas(theme, _WIDTH * 3 // 2 if beside else _WIDTH)
     top = float(_MARGIN)
     for group in [figures] if beside and figures else [[figure] for figure in figures]:
         top += _figures(canvas, group, top, int(canvas.width - _MARGIN) // len(group)) + _MARGIN

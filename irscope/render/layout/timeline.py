@@ -9,7 +9,7 @@ from typing import Any
 from irscope.memory.allocation import AllocatedMemory, Buffer, covered
 from irscope.model.capture import Capture, Resources
 from irscope.model.plain import picked
-from irscope.render.canvas import LEAST, TILES, Canvas, Rect, theme_named, width_of
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.tables import short_name, shorten, table
 
 _COLUMNS = 32
@@ -162,7 +162,7 @@ def _attempt_json(change: str, after: Capture | None) -> dict[str, Any]:
 
 def timeline_svg(title: str, allocations: Sequence[AllocatedMemory], theme: str | None = None) -> str:
     """One SVG with a panel for each memory; without a theme it follows the reader's system."""
-    canvas = Canvas(theme_named(theme) if theme else None)
+    canvas = Canvas(theme)
     y = 40.0
     before = 0
     for allocation in allocations:

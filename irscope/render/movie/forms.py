@@ -12,7 +12,7 @@ from irscope.analysis.movie.model import COUNTERS, Held, MainValue, Movie, Movie
 from irscope.errors import MissingTool, UsageError, installing
 from irscope.model.capture import Capture
 from irscope.model.plain import picked
-from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png, theme_named
+from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png
 from irscope.render.movie.tiles import Answers, Drawn, draw_tile, state_text, tile_svg, title_of_tile
 from irscope.render.poster.poster import draw_head
 
@@ -49,8 +49,8 @@ _KEY = (
 
 
 class _Scene:
-    def __init__(self, capture: Capture, movie: Movie, theme: str, answers: Answers) -> None:
-        self.canvas = Canvas(theme_named(theme))
+    def __init__(self, capture: Capture, movie: Movie, theme: str | None, answers: Answers) -> None:
+        self.canvas = Canvas(theme)
         self._capture, self._movie, self._answers = capture, movie, answers
         self._tiles: dict[Drawn, int] = {}
         self._has_cards = False
@@ -336,14 +336,14 @@ _FIRST_HOLD, _LAST_HOLD = 2, 3
 
 
 def movie_svg(
-    capture: Capture, movie: Movie, theme: str = "light", seconds: float = 1.2, answers: Answers | None = None
+    capture: Capture, movie: Movie, theme: str | None = None, seconds: float = 1.2, answers: Answers | None = None
 ) -> str:
     """A movie as an animated SVG of 1280×720 pixels that loops; without animations its first frame is shown.
 
     Who asked for less motion sees the first frame too.
 
     Args:
-        theme: `light`, `dark` or `print`.
+        theme: `light`, `dark` or `print`; None follows the reader's system.
         answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
 
     Raises UsageError for a theme or a time that is none.
@@ -372,7 +372,7 @@ def movie_svg(
 
 
 def timed_frames(
-    capture: Capture, movie: Movie, theme: str = "light", seconds: float = 1.2, answers: Answers | None = None
+    capture: Capture, movie: Movie, theme: str | None = None, seconds: float = 1.2, answers: Answers | None = None
 ) -> Iterator[tuple[str, float]]:
     """Each frame of a movie as an SVG that does not move, and for how many seconds; arguments as `movie_svg`."""
     for at, hold in enumerate(_holds(movie, seconds)):
@@ -390,7 +390,7 @@ def _holds(movie: Movie, seconds: float) -> list[int]:
     return holds
 
 
-def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", answers: Answers | None = None) -> str:
+def frame_svg(capture: Capture, movie: Movie, at: int, theme: str | None = None, answers: Answers | None = None) -> str:
     """One frame of a movie as an SVG that does not move; raises UsageError if there is no such frame."""
     if not 0 <= at < len(movie.frames):
         raise UsageError(
@@ -400,7 +400,7 @@ def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", ans
     return _whole(scene, capture, scene.still() + scene.frame(at), "")
 
 
-def _scene(capture: Capture, movie: Movie, theme: str, answers: Answers | None) -> _Scene:
+def _scene(capture: Capture, movie: Movie, theme: str | None, answers: Answers | None) -> _Scene:
     if not movie.frames:
         raise UsageError(f"{capture.name} holds no IR of a pass: there is nothing to show.")
     maps = {(row.encoding, row.shape): row.answer for row in capture.layouts}

@@ -121,7 +121,7 @@ def draw_tile(tile: Tile, answers: Answers, target: Target) -> Drawn:
     if isinstance(answer, LayoutRefusal):
         return _empty(rows, columns, f"no map: {answer.message}")
     space = read_encoding(tile.encoding).space
-    layout, word = answer.layout, "wave" if target.backend == "hip" else "warp"
+    layout, word = answer.layout, target.warp
     try:
         if space == "registers":
             return _of_threads(ThreadMap.of(layout), rows, columns, word)

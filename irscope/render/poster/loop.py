@@ -275,6 +275,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     labels = _LABELS + (_PARTITIONS if flight.partitions else 0)
     scale = _scale_of(flight, of_step, area.left + labels, area.width - labels)
     y = top = _columns(canvas, area, flight, scale)
+    first = len(canvas.parts)
     rows = len(lanes) + sum(ring.slots for ring in rings)
     fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
     row = min(max((area.bottom - y - fixed) / max(rows, 1), _LEAST_ROW), _ROW)
@@ -300,9 +301,11 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
         name = names[ring.value]
         y = _ring(canvas, flight, scale, (ring, name), Rect(area.left, y + 4, labels, row)) + 4
     _iteration_lines(canvas, scale, top, y - 4)
+    # Bands lie below lines, and these below what is drawn on both.
+    canvas.parts[first:] = sorted(canvas.parts[first:], key=_layer)
     if not rings and not more:
         return y
-    left = area.left + (labels - _PARTITIONS if flight.partitions else labels)
+    left = area.left if flight.partitions else area.left + labels
     return _legend(canvas, Rect(left, y, area.right - left, 18), flight, (left_out, more))
 
 
@@ -392,15 +395,18 @@ def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rec
     if step.is_off:
         canvas.rect(box, "off", radius=3, tip=f"{tip}: masked off")
         return
-    if step.until is not None and step.until > number and step.kind in ("dot", "load"):
-        right = scale.near(step.until)
-        canvas.rect(
-            Rect(box.right, row.top + row.height / 2 - 2, max(right - box.right, 0), 4), "soft", tip=f"{tip}: in flight"
-        )
+    if step.until is not None and _is_in_flight(number, step):
+        across = max(scale.near(step.until) - box.right, 0)
+        canvas.path(f"M{box.right:.1f} {row.top + row.height / 2:.1f}h{across:.1f}", "flight", tip=f"{tip}: in flight")
     look = f"f{step.tile % TILES}" if step.tile is not None else "soft"
     canvas.rect(box, f"{look} cell", radius=3, tip=tip)
     if step.tile is not None:
         canvas.within(box, str(step.tile), f"x{step.tile % TILES}")
+
+
+def _is_in_flight(number: int, step: ExecutedStep) -> bool:
+    """Whether a line shows how long a step takes: of a copy its slots do."""
+    return step.until is not None and step.until > number + 1 and step.kind in ("dot", "load")
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
@@ -461,6 +467,10 @@ def _stay(
             canvas.path(f"M{left + 1:.1f} {top + height:.1f}h{scale.cell - 2:.1f}", "edge")
 
 
+def _layer(part: str) -> int:
+    return next((layer for layer, look in enumerate(("band", "line")) if f'class="{look}"' in part), 2)
+
+
 def _iteration_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -> None:
     for column in scale.columns[1:]:
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
@@ -471,6 +481,8 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, i
     looks = [("f0", "tile in slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "copy in flight"))
+    if any(_is_in_flight(number, step) for number, step in enumerate(flight.steps)):
+        looks.insert(0, ("flight", "in flight"))
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
     if any(step.tile is None and not step.is_off for step in flight.steps):

@@ -17,7 +17,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.memory.access import MOST, Cost, GlobalAccess
 from irscope.memory.allocation import AllocatedMemory
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of, wrapped
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.movie.tiles import draw_tile, tile_svg
 from irscope.render.poster.facts import Facts
@@ -117,6 +117,7 @@ def _span(span: tuple[int, int]) -> str:
 # 49152
 _LARGE = re.compile(r"\b\d{4,18}\b")
 _SOURCE_LINE = 15
+_LARGE_SOURCE = 16.0
 _LEAST_SOURCE = 4
 """Lines of Python that are worth a place."""
 
@@ -211,11 +212,15 @@ def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection
     if len(shown) < _LEAST_SOURCE:
         return
     canvas.text(area.left, area.top + 12, "Python", size=13, bold=True)
-    for at, (number, line) in enumerate(shown):
-        y = area.top + 30 + at * _SOURCE_LINE
-        canvas.text(area.left + 30, y, f"{number}", look="m", size=LEAST, anchor="end")
-        look, shown_line = "bad" if number == rejected else "t", line.expandtabs(4).replace(" ", "\u00a0")
-        canvas.text(area.left + 42, y, shown_line, look=look, size=LEAST, room=area.width - 42)
+    texts = [line.expandtabs(4).replace(" ", "\u00a0") for _, line in shown]
+    # A short kernel is read from afar.
+    widest = max(width_of(one, 1) for one in texts) or 1
+    size = max(min((area.height - 22) / len(shown) - 4, (area.width - 56) / widest, _LARGE_SOURCE), LEAST)
+    for at, ((number, _), text) in enumerate(zip(shown, texts, strict=True), 1):
+        y = area.top + 15 + at * (size + 4)
+        canvas.text(area.left + 3 * size, y, f"{number}", look="m", size=size, anchor="end")
+        look = "bad" if number == rejected else "t"
+        canvas.text(area.left + 4 * size, y, text, look=look, size=size, room=area.width - 4 * size)
 
 
 def draw_buffers(canvas: Canvas, area: Rect, allocation: AllocatedMemory) -> float:
@@ -266,9 +271,7 @@ def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
         return
     wide = canvas.text(area.left, area.top + 30, percent(found.fraction), size=30, bold=True)
     x = area.left + max(wide, 96) + 12
-    causes = " and ".join(found.limited_by)
-    told = f"{found.warps_per_sm} of {found.max_warps} warps per {found.unit}, limited by {causes}"
-    canvas.paragraph(Rect(x, area.top - 5, area.right - x, 0), told, lines=4)
+    canvas.paragraph(Rect(x, area.top - 5, area.right - x, 0), str(found), lines=4)
     y = area.top + 54
     for cause, allowed in sorted(found.limits, key=lambda row: row[1])[:_MOST_CAUSES]:
         look = "bad" if cause in found.limited_by else "bar"
@@ -302,7 +305,7 @@ def _taken(capture: Capture, cause: str) -> str:
         return f"tensor memory: {resources.tensor_memory_columns} columns"
     if cause == WARPS:
         warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
-        return f"warps: {warps} per CTA"
+        return f"{capture.target.warp}s: {warps} per CTA"
     return "hardware limit" if cause == BLOCKS else cause
 
 
@@ -339,13 +342,11 @@ def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[F
         canvas.text(area.left + 12, y + 9, f"{rest}: irscope why {facts.capture.id[:8]}", look="m", size=LEAST)
 
 
-def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known: bool) -> float:
-    """Draw the conversions of layouts, those that cost most first; returns how far down it goes.
-
-    `known`: whether the capture holds what they are read from.
-    """
+def draw_conversions(canvas: Canvas, area: Rect, facts: Facts) -> float:
+    """Draw the conversions of layouts, those that cost most first; returns how far down it goes."""
+    rows = facts.conversions
     if not rows:
-        text = "The TTGIR has none." if known else "Not known: the capture holds no TTGIR."
+        text = "The TTGIR has none." if "ttgir" in facts.capture.stages else "Not known: the capture holds no TTGIR."
         canvas.text(area.left, area.top + 12, text, look="m", room=area.width)
         return area.top + 20
     y = area.top
@@ -354,7 +355,7 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known:
     for row in rows[:most]:
         size, moves = row.figures.get("bytes"), row.figures.get("moves", "")
         text = f"{size:,} bytes" if isinstance(size, int) else "bytes not known"
-        how = "not moved" if moves == "nothing" else f"across {moves}"
+        how = "not moved" if moves == "nothing" else f"across {moves}".replace("warp", facts.capture.target.warp)
         where = f"{'loop · ' if row.loops else ''}{_line_of(row.place)}"
         used = canvas.text(area.left, y + 12, f"{text} {how}", size=LEAST, room=area.width - len(where) * 7 - 6)
         canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width - used - 6)

@@ -12,7 +12,7 @@ from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import lines_without_locations
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture, stage_named
-from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
+from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, width_of
 from irscope.render.poster.facts import Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import (
@@ -47,7 +47,7 @@ _BELOW = 484.0
 
 def poster_svg(
     capture: Capture,
-    theme: str = "light",
+    theme: str | None = None,
     costs: Sequence[Cost] | None = None,
     findings: Sequence[Finding] | None = None,
     time: Prediction | None = None,
@@ -56,16 +56,15 @@ def poster_svg(
 
     Args:
         capture: with its layouts, as far as they are known.
-        theme: `light`, `dark` or `print`.
+        theme: `light`, `dark` or `print`; None follows the reader's system.
         costs: those of `costs_of`, if they are known.
         findings: those of the capture that are not silenced, the worst first, if they are known.
         time: the prediction of its launch, if the findings are known.
 
     Raises UsageError for a theme that is none.
     """
-    look = theme_named(theme)
     facts = facts_of(capture, costs, findings, time)
-    canvas = Canvas(look)
+    canvas = Canvas(theme)
     _head(canvas, capture, facts.time)
     has_accesses = _main(canvas, facts)
     _side(canvas, facts)
@@ -74,13 +73,12 @@ def poster_svg(
     return canvas.svg(f"{capture.name} on {capture.target}")
 
 
-def loop_svg(capture: Capture, flight: InFlight, theme: str = "light") -> str:
+def loop_svg(capture: Capture, flight: InFlight, theme: str | None = None) -> str:
     """The loop of a capture as one SVG, at most as high as the poster; raises UsageError for a theme that is none."""
-    look = theme_named(theme)
     area = Rect(_EDGE, _TOP, WIDTH - 2 * _EDGE, HEIGHT - 20 - _TOP)
-    loop = Canvas(look)
-    height = draw_loop(loop, Canvas(look).panel(area, ""), flight) + 14 - _TOP
-    canvas = Canvas(look, height=_TOP + height + 20)
+    loop = Canvas(theme)
+    height = draw_loop(loop, Canvas(theme).panel(area, ""), flight) + 14 - _TOP
+    canvas = Canvas(theme, height=_TOP + height + 20)
     _head(canvas, capture)
     canvas.panel(area._replace(height=height), *title_of(flight))
     canvas.parts += loop.parts
@@ -92,7 +90,7 @@ def _head(canvas: Canvas, capture: Capture, time: Prediction | None = None) -> N
     draw_head(canvas, capture)
     options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
     constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
-    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid unknown"
+    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "not launched"
     predicted = [f"predicted {duration_text(time.seconds)} on {time.part}, bound by {time.bound}"] if time else []
     parts = [*predicted, grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
     canvas.text(_EDGE, 60, _fitting(parts, 1060), look="m", room=1060)
@@ -228,7 +226,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     else:
         count = str(len(facts.conversions)) if facts.conversions else ""
         room = canvas.panel(areas[1], "Layout conversions", count)
-        end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
+        end = draw_conversions(canvas, room, facts)
     if not has_accesses and rows_of(room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)

@@ -128,11 +128,7 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     found = occupancy_of(capture)
     if found is None or found.fraction > _LOW_OCCUPANCY:
         return []
-    causes = " and ".join(found.limited_by)
-    text = (
-        f"Occupancy is {percent(found.fraction)}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
-    )
-    return [{"level": "warn", "text": text}]
+    return [{"level": "warn", "text": f"Occupancy is {percent(found.fraction)}: {found}."}]
 
 
 def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
@@ -172,7 +168,7 @@ def facts_of(
         failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
         autotuning=asdict(launch.autotuning) if launch.autotuning else None,
         resources=resource_rows(capture),
-        occupancy=occupancy and occupancy.as_json(),
+        occupancy=occupancy and picked(occupancy, "limits fraction", text=str(occupancy)),
         families=instruction_families(capture),
         environment={key: value for key, value in asdict(capture.environment).items() if value != ()},
         stages=[_stage(item) for item in capture.artifacts],

@@ -22,7 +22,7 @@ from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import style_of, theme_named
 from irscope.render.dot.flows import StageGraph, passes_graph, stage_graph
-from irscope.render.dot.graph import Drawing, render_svgs
+from irscope.render.dot.graph import Drawing, dark_rules, render_svgs
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.warps import warps_picture
 
@@ -57,8 +57,8 @@ def _prefixed(classes: str) -> str:
 
 
 def poster_style() -> str:
-    """The rules of CSS for what is drawn on a canvas, in the page: light, dark where the page is, and on paper."""
-    dark = _rules("dark")
+    """The rules of CSS for pictures in the page: light, dark where the page is, and on paper."""
+    dark = _rules("dark") + dark_rules(".graph ")
     system = f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
     return (
         f"{_rules('light')}@media screen{{:root[data-theme=dark]{{{dark}}}{system}}}@media print{{{_rules('print')}}}"

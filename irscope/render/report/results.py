@@ -86,10 +86,11 @@ def ablation_results(ablation: Ablation, capture: Capture, sort: SortKey | None 
     counted = [f"Of {len(ablation.variants)} variants, {'; '.join(sentences)}."] if sentences else []
     variants = (ablation.baseline, *ablation.sorted(sort))
     names = columns(ablation)
-    on_gpu = any(one.agreement or one.timing for one in variants)
+    optional = {"result": any(one.agreement for one in variants), "time": any(one.timing for one in variants)}
+    measures = [name for name, is_known in optional.items() if is_known]
     numbers = {snapshot.label: number for number, snapshot in enumerate(capture.snapshots, 1)}
-    heads = ("off", "artifacts", *(("result", "time") if on_gpu else ()), *(column_title(ablation, n) for n in names))
-    rows = tuple(tuple(_cells(ablation, variant, names, on_gpu, numbers)) for variant in variants)
+    heads = ("off", "artifacts", *measures, *(column_title(ablation, n) for n in names))
+    rows = tuple(tuple(_cells(ablation, variant, names, measures, numbers)) for variant in variants)
     table = Table(heads, rows, tuple(_tone(ablation, variant) for variant in variants), has_baseline=True)
     failed = tuple((one.name, one.message) for one in ablation.variants if one.message)
     show = f"irscope diff {ablation.capture[:8]} --disable-pass PASS shows what a row changes."
@@ -101,7 +102,7 @@ def ablation_results(ablation: Ablation, capture: Capture, sort: SortKey | None 
 
 
 def _cells(
-    ablation: Ablation, variant: AblationRow, names: list[str], on_gpu: bool, numbers: dict[str, int]
+    ablation: Ablation, variant: AblationRow, names: list[str], measures: list[str], numbers: dict[str, int]
 ) -> list[Cell]:
     number = numbers.get(variant.off[0]) if len(variant.off) == 1 else None
     view: _View = {} if number is None else {"tab": "passes", "pass": number}
@@ -111,10 +112,11 @@ def _cells(
         Cell(variant.name or "every pass on", key=variant.name, view=view),
         Cell(result, tone=failing, key=result),
     ]
-    if on_gpu:
-        agreement, time = measured(variant)
+    agreement, time = measured(variant)
+    if "result" in measures:
         verdict = variant.agreement.verdict if variant.agreement else None
         cells.append(Cell(agreement, tone="bad" if variant.is_wrong else "", key=verdict))
+    if "time" in measures:
         cells.append(Cell(time, tone=_judged(variant), key=variant.ratio.value if variant.ratio else None))
     for name in names:
         one = cell(ablation, variant, name)

@@ -9,7 +9,7 @@ import pytest
 from irscope.render.canvas import THEMES, fills, hexadecimal, luminance, mix, shade_of
 from irscope.render.dot import graph as palette
 from irscope.render.dot.flows import passes_graph, stage_graph
-from irscope.render.dot.graph import in_theme
+from irscope.render.dot.graph import has_dot, in_theme, render_bytes
 from tests.report_browser.captures import softmax
 
 # What is drawn on which ground.
@@ -55,3 +55,19 @@ def test_each_color_is_of_the_palette_or_of_a_layout() -> None:
 def test_what_a_label_says_stays() -> None:
     label = r'x [label="a \"#16181d\" <#ffffff>" fillcolor="#ffffff"] y [label=<&quot;#16181d&quot;>]'
     assert in_theme(label, "dark") == label.replace('fillcolor="#ffffff"', 'fillcolor="#101216"')
+
+
+@pytest.mark.skipif(not has_dot(), reason="needs Graphviz")
+def test_without_a_theme_a_picture_has_the_dark_colors_too() -> None:
+    graph = stage_graph(softmax(), "ttgir")
+    assert graph is not None
+    light, dark = (render_bytes(graph.drawing, "svg", theme=name).decode() for name in (None, "dark"))
+    _, _, rules = light.partition("@media(prefers-color-scheme:dark){")
+    swaps = dict(re.findall(r'\[(fill="#\w{6}|stroke="#\w{6})"\]\{\w+:(#\w{6})\}', rules.partition("</style>")[0]))
+
+    def themed(found: re.Match[str]) -> str:
+        return f'{found[1]}="{swaps.get(found[0][:-1], found[2])}"'
+
+    body = rules.partition("</style>")[2]
+    # What the rules make of the light picture is the dark one.
+    assert re.sub(r'(fill|stroke)="(#\w{6})"', themed, body) == dark[dark.index("<g ") :]

@@ -15,7 +15,7 @@ import pytest
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import ExecutedStep, InFlight, StepKind
-from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect
 from irscope.render.capture import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
 from irscope.render.poster.poster import poster_svg
@@ -48,7 +48,7 @@ def followed(name: str) -> InFlight:
 
 def panel(name: str, theme: str = "light") -> str:
     """The panel of the loop, where the poster has it."""
-    canvas = Canvas(theme_named(theme))
+    canvas = Canvas(theme)
     draw_loop(canvas, canvas.panel(Rect(24, 72, 872, 400), *title_of(followed(name))), followed(name))
     return canvas.svg(name)
 
@@ -199,7 +199,7 @@ def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -
     lanes, of_step, left_out = lanes_of(flight)
     assert [one.name.split()[0] for one in lanes] == ["copy"] * 2 + ["write"] * 7 + ["dot", "store"]
     assert (len(lanes) + left_out, of_step.count(-1)) == (len(kinds), 2 * left_out)
-    canvas = Canvas(theme_named("light"))
+    canvas = Canvas("light")
     draw_loop(canvas, Rect(38, 106, 844, 354), flight)
     texts = texts_of(canvas.svg("kernel"))
     assert f"{left_out} more rows" in {one.text for one in texts}
@@ -213,7 +213,7 @@ def test_the_names_of_narrow_phases_do_not_meet(widths: tuple[int, int]) -> None
 
     steps = tuple(step(turn, 0) for turn, width in enumerate(widths) for _ in range(width))
     flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), iterations=1)
-    canvas = Canvas(theme_named("light"))
+    canvas = Canvas("light")
     draw_loop(canvas, Rect(38, 106, 844, 354), flight)
     texts = texts_of(canvas.svg("kernel"))
     assert sum(one.text.startswith("the loop") for one in texts) == 1

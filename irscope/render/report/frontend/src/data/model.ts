@@ -97,12 +97,8 @@ export interface Failure {
 }
 
 export interface Occupancy {
-  warps_per_sm: number;
-  max_warps: number;
-  ctas_per_sm: number;
-  limited_by: string[];
+  text: string;
   limits: [string, number][];
-  unit: string;
   fraction: number;
 }
 

@@ -54,9 +54,9 @@ export class MovieTab implements Tab {
       fill(
         this.controls,
         this.player,
-        button("◀", "The frame before (←)", () => this.step(-1), { "aria-label": "the frame before" }),
+        button("‹", "The frame before (←)", () => this.step(-1), { "aria-label": "the frame before" }),
         this.slider,
-        button("▶", "The next frame (→)", () => this.step(1), { "aria-label": "the next frame", class: "next" }),
+        button("›", "The next frame (→)", () => this.step(1), { "aria-label": "the next frame", class: "next" }),
         select("speed", SPEEDS, String(this.pause), (value) => this.changeSpeed(Number(value))),
         copyButton("command", "Copy the command that writes it as an SVG that plays", () =>
           command("draw", "movie", capture.id, "-o", "movie.svg"),

@@ -169,13 +169,7 @@ function occupancy(capture: Capture): HTMLElement | null {
     "aria-label": "occupancy",
   });
   const others = found.limits.map(([cause, blocks]) => `${cause}: ${blocks} CTAs`).join("\n");
-  return h(
-    "p",
-    { title: others },
-    "Occupancy ",
-    meter,
-    ` ${percent(found.fraction)}: ${found.warps_per_sm} of ${found.max_warps} warps per ${found.unit}, limited by ${found.limited_by.join(" and ")}.`,
-  );
+  return h("p", { title: others }, "Occupancy ", meter, ` ${percent(found.fraction)}: ${found.text}.`);
 }
 
 function operations(app: App, capture: number, stage: string): string {

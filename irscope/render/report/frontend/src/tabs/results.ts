@@ -79,11 +79,12 @@ class SortedTable {
           )
         : h("td"),
     );
+    const noted = columns.map((_, at) => this.table.rows.some((row) => row[at]!.note));
     const body = this.order().map((row) =>
       h(
         "tr",
         { class: `tone-${this.table.tones[row]}${this.table.has_baseline && row === 0 ? " baseline" : ""}` },
-        this.table.rows[row]!.map((cell) => cellOf(cell)),
+        this.table.rows[row]!.map((cell, at) => cellOf(cell, noted[at]!)),
       ),
     );
     fill(
@@ -115,12 +116,13 @@ class SortedTable {
   }
 }
 
-function cellOf(cell: Cell): HTMLElement {
+/** A cell; where a column has notes, each of its cells has room for one, so that the values stand below one another. */
+function cellOf(cell: Cell, hasNotes: boolean): HTMLElement {
   const value = typeof cell.key === "number" ? "value" : "";
   return h(
     "td",
     { class: `${value} tone-${cell.tone}` },
     link(cell.text, cell.view),
-    cell.note ? h("span", { class: "note" }, ` ${cell.note}`) : null,
+    hasNotes ? h("span", { class: "note" }, cell.note) : null,
   );
 }
