@@ -19,6 +19,10 @@ from tests.once import begin_run
 
 DATA = Path(__file__).parent / "data"
 
+# The workers are as many as there are cores: threads of BLAS would wait for each other, and computing.
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 # A run of tests/gpu alone does without Hypothesis.
 with contextlib.suppress(ImportError):
     from hypothesis import settings

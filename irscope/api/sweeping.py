@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from irscope import __version__
 from irscope.analysis.resources import figures_of
@@ -42,8 +43,9 @@ class SweepWork:
     """Whether the compile's meaning is compared with that of the IR."""
 
 
-_pools: dict[str, VariantPool] = {}
-"""By interpreter, for as long as this worker lives."""
+_Answer = TypeVar("_Answer")
+_pools: dict[str, tuple[VariantPool, Context]] = {}
+"""By interpreter, for as long as this worker lives; each with the context that it was entered in."""
 _lock = threading.Lock()
 
 
@@ -57,7 +59,7 @@ def light(capture: Capture) -> Capture:
 def compiler_of(interpreter: str) -> tuple[str, str]:
     """(Triton's version, a text that changes with every rebuild of it) on the worker."""
     with _lock:
-        return _pool(interpreter).compiler
+        return _ask_pool(interpreter, lambda pool: pool.compiler)
 
 
 def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
@@ -80,13 +82,11 @@ def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
     )
     with _lock:
         try:
-            pool = _pool(point.interpreter)
-            made = pool.compile_one(request_from_capture(capture, asked))
-            version = pool.compiler[0]
+            request = request_from_capture(capture, asked)
+            made, (version, _) = _ask_pool(point.interpreter, lambda pool: (pool.compile_one(request), pool.compiler))
         except IrscopeError as error:
             # The next task begins with a fresh one, in case this one's process is gone.
-            if (gone := _pools.pop(point.interpreter, None)) is not None:
-                gone.__exit__(None, None, None)
+            _close_pool(point.interpreter)
             return failed_row(work, capture, "refused", str(error))
     # Its addresses are evaluated with what the launch was given.
     made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
@@ -140,17 +140,27 @@ def _meaning(capture: Capture, made: Capture) -> str:
     return compare_captures(capture, made).answer
 
 
-def _pool(interpreter: str) -> VariantPool:
+def _ask_pool(interpreter: str, ask: Callable[[VariantPool], _Answer]) -> _Answer:
+    """What is asked of the pool of an interpreter: dask runs each task in a context of its own, with nothing warm."""
     if interpreter not in _pools:
-        _pools[interpreter] = VariantPool(jobs=1, interpreter=interpreter or None).__enter__()
-    return _pools[interpreter]
+        pool, context = VariantPool(jobs=1, interpreter=interpreter or None), copy_context()
+        context.run(pool.__enter__)
+        _pools[interpreter] = pool, context
+    pool, context = _pools[interpreter]
+    return context.run(ask, pool)
+
+
+def _close_pool(interpreter: str) -> None:
+    if (gone := _pools.pop(interpreter, None)) is not None:
+        pool, context = gone
+        context.run(pool.__exit__, None, None, None)
 
 
 @atexit.register
 def close_pools() -> None:
     """End the processes that this one's compiles are forked from."""
-    while _pools:
-        _pools.popitem()[1].__exit__(None, None, None)
+    for interpreter in [*_pools]:
+        _close_pool(interpreter)
 
 
 _CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()

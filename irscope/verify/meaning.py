@@ -18,16 +18,25 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope.device.measurement import Agreement
+<<<<<<< HEAD
 from irscope.errors import LimitExceeded, NotRun, UsageError, WaitsForOthers, WrongProgram
+=======
+from irscope.errors import LimitExceeded, NotRun, UsageError, WrongProgram
+from irscope.ir.mlir.reader import parse_mlir
+>>>>>>> work-c
 from irscope.machine.agreement import agreement_of, moved_runs
-from irscope.machine.arithmetic import Arithmetic, is_float
+from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
-from irscope.machine.launch import NO_LIMITS, HostDescriptor, Pointer, RunLimits
+from irscope.machine.launch import NO_LIMITS, HostDescriptor, Pointer, RunLimits, run
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
+<<<<<<< HEAD
 from irscope.verify.earlier import MOST_WAITING
+=======
+from irscope.model.launch_record import LaunchRecord
+>>>>>>> work-c
 from irscope.verify.lowering import lowered_run
 from irscope.verify.texts import changed_texts
 
@@ -267,7 +276,7 @@ class _Comparison:
         self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
         self._inputs = captured_inputs(capture, values, limits=limits)
         self._other_inputs = self._inputs
-        if other is not None:
+        if other is not None and _arguments_of(other) != _arguments_of(capture):
             self._other_inputs = captured_inputs(other, values, limits=limits)
             _refuse_others(self._inputs, self._other_inputs)
         self._ring: dict[tuple[str, int, int], RingMemory | NotRun | WrongProgram] = {}
@@ -307,8 +316,13 @@ class _Comparison:
         arithmetic = RingArithmetic(1)
         inputs = self._other_inputs if side else self._inputs
         try:
-            self._run_limited(text, side, inputs, programs, arithmetic)
+            # It has memory of its own: the arguments stay as they are, and are run with again.
+            run(
+                parse_mlir(text), self._grids[side], inputs.given, programs=programs, arithmetic=arithmetic,
+                limits=self._limits,
+            )  # fmt: skip
         except (NotRun, WrongProgram) as error:
+            self.is_exceeded |= isinstance(error, LimitExceeded)
             return error
         assert arithmetic.result is not None
         return arithmetic.result
@@ -415,13 +429,9 @@ class _Comparison:
     def _run(self, text: str, side: int, programs: Sequence[int], number: int) -> dict[str, Array]:
         return self._run_limited(text, side, self._varied(side, number), programs)
 
-    def _run_limited(
-        self, text: str, side: int, inputs: Inputs, programs: Sequence[int], arithmetic: Arithmetic | None = None
-    ) -> dict[str, Array]:
+    def _run_limited(self, text: str, side: int, inputs: Inputs, programs: Sequence[int]) -> dict[str, Array]:
         try:
-            return run_text(
-                text, self._grids[side], inputs, programs=programs, arithmetic=arithmetic, limits=self._limits
-            )
+            return run_text(text, self._grids[side], inputs, programs=programs, limits=self._limits)
         except LimitExceeded:
             self.is_exceeded = True
             raise
@@ -458,6 +468,12 @@ def _in_words(agreement: Agreement) -> str:
     if agreement.max_abs_error is not None:
         detail += f", by up to {agreement.max_abs_error:.3g}, where rounding explains {agreement.noise or 0:.2g}"
     return detail + (f" ({agreement.detail})" if agreement.verdict == "nan" else "")
+
+
+def _arguments_of(capture: Capture) -> tuple[LaunchRecord | None, frozenset[str]]:
+    """What the tensors of a run depend on: the record, and the names that the kernel has as constants."""
+    launch = capture.launch
+    return launch.record, frozenset(name for name, kind in launch.signature if kind == "constexpr")
 
 
 def _refuse_others(left: Inputs, right: Inputs) -> None:

@@ -12,6 +12,7 @@ import urllib.request
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from irscope.api import sweeping as module
 from irscope.api.sweeping import client_of, sweep
 from irscope.cli.sweep import points_of
 from irscope.model.capture import Capture
-from irscope.model.trial import SweepRow
+from irscope.model.trial import Point, SweepRow
+from irscope.record.process import child
 from irscope.record.process.requests import request_for, request_from_capture
 from irscope.record.process.session import record_request
-from irscope.store.file import save
+from irscope.store.file import save, to_bytes
 from irscope.store.recent import CaptureStore
 from irscope.store.table import Journal, load_table, save_table
 from tests.cli.json_reference import Reference, check, unseen
@@ -129,6 +131,28 @@ def test_a_killed_worker_loses_nothing(client: Any, capture: Capture, tmp_path: 
     more, made = swept(client, capture, tmp_path / "b.csv", *ways, "num_warps=4", known=tuple(rows))
     assert {one.vs.partition(" ")[0] for one in made} == {"num_warps=4"}
     assert len(more) == 4 * 2
+
+
+def test_all_tasks_of_a_worker_fork_the_same_process(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing Triton takes longer than most compiles."""
+    started: list[str] = []
+    start = child.module_command
+
+    def noted(name: str, *arguments: str, interpreter: str | None = None) -> list[str]:
+        started.append(name)
+        return start(name, *arguments, interpreter=interpreter)
+
+    monkeypatch.setattr(child, "module_command", noted)
+    packed = to_bytes(module.light(capture))
+    try:
+        for warps in (2, 4, 8):
+            point = Point(options=(("num_warps", warps),))
+            # As dask runs each.
+            row = Context().run(module.compile_point, module.SweepWork(str(warps), capture.id, point, 60), packed)
+            assert (row.status, row.num_warps) == ("ok", warps)
+    finally:
+        module.close_pools()
+    assert started == ["irscope.record.process.fork_server"]
 
 
 def test_a_failure_is_a_row(client: Any, capture: Capture, tmp_path: Path) -> None:

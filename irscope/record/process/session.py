@@ -206,7 +206,7 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
     if request.times:
         return ()
-    if request.mode == "script" and imports_torch_ahead():
+    if request.mode != "text" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
                 return TORCH
