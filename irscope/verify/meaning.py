@@ -18,12 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from irscope.device.measurement import Agreement
-<<<<<<< HEAD
 from irscope.errors import LimitExceeded, NotRun, UsageError, WaitsForOthers, WrongProgram
-=======
-from irscope.errors import LimitExceeded, NotRun, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
->>>>>>> work-c
 from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
@@ -32,11 +28,8 @@ from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemo
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
-<<<<<<< HEAD
-from irscope.verify.earlier import MOST_WAITING
-=======
 from irscope.model.launch_record import LaunchRecord
->>>>>>> work-c
+from irscope.verify.earlier import MOST_WAITING
 from irscope.verify.lowering import lowered_run
 from irscope.verify.texts import changed_texts
 
