@@ -338,7 +338,9 @@ def guessed(item: Instruction, step: Step) -> Step:
                 state.guesses.pop(name, None)
             return
         lanes = state.special["CTA"] * 2048 + state.special["WARP"] * 32 + state.special["SR_LANEID"]
-        holds = mixed(lanes * 4096 + item.offset + len(state.guesses)) & 1 != 0
+        # In each iteration of a loop another guess.
+        state.guessed += 1
+        holds = mixed(lanes * 4096 + state.guessed) & 1 != 0
         state.assumed.origins[item.offset] = _EITHER
         for name, value in ((first, holds), (second, ~holds)):
             if name not in ("PT", "UPT"):

@@ -170,7 +170,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles, _ACCESS if assumed.contents else 0.0)
     work = work.reshape(len(shown), len(leaders)).sum(axis=1)
-    if shifts := tiles.shifts(middle, shown, watch.of_one_address):
+    if shifts := tiles.shifts(middle, shown, watch.with_several_addresses):
         groups, watch = walk_all_lanes(shifts)
     own = np.searchsorted(shown, middle)
     work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
@@ -398,6 +398,7 @@ class _Launch:
             name = value.name.lstrip("%")
             argument = arguments.held.get(value)
             number = argument if isinstance(argument, Number) else None
+            row = record.argument(name) if record is not None else None
             if parse_type(kind).form == "descriptor":
                 at = -(-at // 64) * 64
                 self._words(at, (len(names) + 1) << ARRAY_BITS, 8)
@@ -410,7 +411,6 @@ class _Launch:
                     self.assumed.wide.add(len(names) + 1)
                 if pointer.element is not None and pointer.element.text == "f32":
                     self.assumed.floats.add(len(names) + 1)
-                row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
                     self.array_bytes[len(names) + 1] = row.storage_bytes
                 begin = int(number.known.flat[0]) % 512 if number is not None and number.known.size == 1 else 0
@@ -427,8 +427,7 @@ class _Launch:
                 self._words(at, number.value, size)
             elif kind.startswith("i") and kind != "i1":
                 missing.append(name)
-            row = record.argument(name) if record is not None else None
-            if kind == "f32" and row is not None and isinstance(row.value, float):
+            elif kind == "f32" and row is not None and isinstance(row.value, float):
                 self._words(at, int(float_bits(np.array(row.value))), size)
             at += size
         if missing:

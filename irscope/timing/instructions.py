@@ -551,6 +551,7 @@ def compiled(item: Instruction, is_index: bool = False) -> Step:
 
 def _predicated(step: Step, holds: Read, item: Instruction) -> Step:
     names = [*item.writes, *(place for _, place in (spilled_words(item) if item.opcode.startswith("STL") else ()))]
+    # A predicated move selects, as SEL does: IMAD.MOV is one.
     is_moved, guess = item.opcode.partition(".")[0] in ("SEL", "MOV", "IMAD"), guess_of(item.predicate)
 
     def run(state: State) -> None:

@@ -73,10 +73,10 @@ class TileWatch:
         if kind == "atomic":
             self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
 
-    def shifts(self, cta: int, shown: Array, alike: Container[int]) -> Shifts:
-        """By how many bytes the addresses of other CTAs are beyond those of one, modulo a line of L1.
+    def shifts(self, cta: int, shown: Array, counted: Container[int]) -> Shifts:
+        """By how many bytes the addresses of some CTAs are beyond those of one, modulo a line of L1.
 
-        None where all begin at the same place of a sector. `alike`: instructions of which that does not matter.
+        Empty where all begin at the same place of a sector in the instructions that are counted.
         """
         some = np.random.default_rng(0).permutation(shown)[:_ALIGNED_CTAS]
         found: list[dict[int, int]] = [{} for _ in some]
@@ -92,9 +92,8 @@ class TileWatch:
                 each[index] = beyond.get(owner, 0)
         alignments: dict[tuple[int, ...], list[dict[int, int]]] = {}
         for each in found:
-            alignments.setdefault(tuple(by % SECTOR for index, by in each.items() if index not in alike), []).append(
-                each
-            )
+            begins = tuple(by % SECTOR for index, by in each.items() if index in counted)
+            alignments.setdefault(begins, []).append(each)
         if len(alignments) == 1:
             return []
         return [(each[0], len(each)) for each in list(alignments.values())[:_ALIGNMENTS]]

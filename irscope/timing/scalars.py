@@ -233,6 +233,8 @@ class State:
     """What they were told last."""
     guesses: Registers = field(default_factory=Registers)
     """Predicate that data decide → the lanes in which it is taken to hold, where it selects what becomes an address."""
+    guessed: int = 0
+    """How many were guessed."""
 
 
 Step = Callable[[State], None]

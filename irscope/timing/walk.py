@@ -419,6 +419,7 @@ class _Group:
         return State(
             len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data),
             shared, state.workers, state.turn, told, self._registers(state.guesses, chosen),
+            state.guessed,
         )  # fmt: skip
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:

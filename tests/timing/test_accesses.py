@@ -11,7 +11,7 @@ import pytest
 
 from irscope.device.clocks import CLOCKS
 from irscope.ir.asm.sass import parse_sass
-from irscope.timing.accesses import KINDS, CtaWatch, _copy_wavefronts
+from irscope.timing.accesses import KINDS, CtaWatch, _copy_wavefronts, configured_shared
 from irscope.timing.execution import _in_step
 from irscope.timing.neighbours import TileWatch
 from irscope.timing.program import Program
@@ -62,8 +62,7 @@ def _missed_again(kilobytes: int, sectors: int, stores: str) -> float:
         for number, line in enumerate(("LDG.E R8, desc[UR4][R2.64]", "STG.E desc[UR4][R4.64], R8"))
     )
     load, store = parse_sass(_HEAD + text)[0].instructions
-    # L1 leaves out the least that 32 CTAs of one warp need of shared memory.
-    watch = CtaWatch(CLOCKS["h200"], 1, 31 << 10, 0, {})
+    watch = CtaWatch(CLOCKS["h200"], 1, 0, 0, {})
     lane = np.arange(32, dtype=np.int64)[None, :]
     first = lane // (8 * sectors) * 128 + lane % (8 * sectors) * 4
     high, other = (np.full((1, 1), number << ARRAY_BITS - 32, np.int64) for number in (1, 2))
@@ -97,6 +96,14 @@ def test_l1_has_whole_lines_and_those_that_are_stored_to(sectors: int, stores: s
     for size in sizes:
         measured = (times[size] - times[96]) / (times[1024] - times[96])
         assert _missed_again(size, sectors, stores) == pytest.approx(measured, abs=0.12)
+
+
+def test_shared_memory_is_configured_as_the_driver_does() -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "timing" / "data" / "h200-shared-memory.jsonl"
+    launches = [json.loads(line) for line in path.read_text().splitlines()]
+    agree = [configured_shared(one["ctas_per_sm"], one["shared_bytes"]) == one["configured_bytes"] for one in launches]
+    assert len(launches) == 125
+    assert sum(agree) >= 122
 
 
 _COPIES = [name for name in _MEASURED if re.match(r"copy_\d+B_ca_.*_0again", name) and "132to" not in name]
