@@ -58,6 +58,16 @@ def test_what_is_wrong_shows(kernel: str) -> None:
     assert wrong_values(kernel) > 0
 
 
+def test_a_release_by_one_thread_is_judged_as_it_shows() -> None:
+    from tests.gpu.scripts.released import PAIRS, stale_values
+    from tests.gpu.scripts.released import __file__ as script
+
+    answer = irscope("verify", script, "--json")
+    assert answer.returncode in (0, 1), answer.stderr
+    count = sum(stale_values(PAIRS) for _ in range(RUNS))
+    assert (count > 0) == (answer.returncode == 1), f"{count} stale values: {answer.stdout}"
+
+
 SANITIZED = str(Path(__file__).with_name("scripts") / "sanitized.py")
 # Sanitizer, kernel, and a part of the line that it names.
 REPORTED = (
