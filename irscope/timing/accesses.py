@@ -1,4 +1,4 @@
-"""The accesses of SASS to memory, and what synchronises: sectors, conflicts, reuse in L1, tiles that CTAs share."""
+"""The accesses of SASS to memory, and what synchronises: sectors, conflicts, reuse in L1."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
