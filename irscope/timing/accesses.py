@@ -112,10 +112,6 @@ def active_lanes(item: Instruction, state: State, lanes: Array | None) -> Array 
     return value
 
 
-_SCATTERED = 1.5
-"""Times the sectors that are needed, from which on lanes may meet in a bank of L1."""
-
-
 _MERGED = 0.2
 """What a store of words to the sectors of the store before costs beyond L1, beside that one: by an H200's counters four
 stores of `stencil` take 0.31 of four, and two of it and of `rope_interleaved` 0.61 and 0.51 of two; by `--only again`
@@ -232,7 +228,7 @@ class CtaWatch:
         counts = [one.accessed(index, item, kind, width, array, value, mask) for one in self._lines]
         count, lines, pairs, new, others = (self._parts @ np.array(counts) / live).tolist()
         conflicts, passes, fronts = 1.0, 0.0, 0.0
-        if kind == "load" and count > _SCATTERED * ideal:
+        if kind == "load":
             fronts = _wavefronts(value, width, active, 32)[0]
         if kind == "atomic":
             conflicts, passes = _collisions(value, mask, live)

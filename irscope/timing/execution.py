@@ -55,6 +55,8 @@ _MOST_CTAS = 1536
 _ACCESS = 32.0
 """How many instructions an access counts as in comparing CTAs, where data decide which of them make it. Masks by the
 place alone are alike in most CTAs, and one lane does not stand for the others there. Chosen, not measured."""
+_USUAL = 0.9, 1.1
+"""Accesses to instructions of the CTA in the middle, in times those of all, where it stands for the others."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
@@ -147,12 +149,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     # Only loops with copies in flight are pipelined.
     is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
     stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
-    # One CTA with all lanes.
     at_once = min(resident * clock.units, ctas)
-    data_decide = bool(assumed.contents) and not launch.is_specialized
-    neighbours = NeighbourWatch(grid, _representative(program, launch, stages) if data_decide else None)
-    middle = neighbours.cta
-    assumed.ranges = _ranges(program, launch, middle)
     common = launch.array_bytes if ctas > _MANY * resident * clock.units else {}
 
     def walk_all_lanes(shifts: Shifts) -> tuple[list[Walked], CtaWatch]:
@@ -162,14 +159,30 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         _with_bytes(groups)
         return groups, watch
 
+    def walk_all_ctas() -> tuple[Array, Array, TileWatch, Array]:
+        """All, or those of a wave and some others, with one lane of each way: which, and what each does."""
+        leaders = sorted({int(group.rows[0]) for group in groups})[:4]
+        shown, consecutive = _sample(ctas, at_once, middle)
+        tiles = TileWatch()
+        rows = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
+        work = _work(program, launch.state(*rows, 1), stages, tiles)
+        return shown, consecutive, tiles, work.reshape(2, len(shown), len(leaders)).sum(axis=2)
+
+    middle = NeighbourWatch(grid).cta
+    if is_chosen := bool(assumed.contents) and not launch.is_specialized:
+        middle = _representative(program, launch, stages)
+    assumed.ranges = _ranges(program, launch, middle)
     groups, watch = walk_all_lanes(())
-    # All CTAs, or those of a wave and some others, with one lane of each way.
-    leaders = sorted({int(group.rows[0]) for group in groups})[:4]
-    shown, consecutive = _sample(ctas, at_once, middle)
-    tiles = TileWatch()
-    rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
-    work = _work(program, launch.state(rows_cta, rows_warp, 1), stages, tiles, _ACCESS if assumed.contents else 0.0)
-    work = work.reshape(len(shown), len(leaders)).sum(axis=1)
+    shown, consecutive, tiles, (instructions, accesses) = walk_all_ctas()
+    own = np.searchsorted(shown, middle)
+    apart = accesses[own] * instructions.mean() / max(instructions[own] * accesses.mean(), 1e-9)
+    if not (is_chosen or launch.is_specialized or _USUAL[0] < apart < _USUAL[1]):
+        # It lies at an edge, where masks switch off what others access.
+        middle = _representative(program, launch, stages)
+        groups, watch = walk_all_lanes(())
+        shown, consecutive, tiles, (instructions, accesses) = walk_all_ctas()
+    neighbours = NeighbourWatch(grid, middle)
+    work = instructions + accesses * (_ACCESS if assumed.contents else 0.0)
     if shifts := tiles.shifts(middle, shown, watch.with_several_addresses):
         groups, watch = walk_all_lanes(shifts)
     own = np.searchsorted(shown, middle)
@@ -197,7 +210,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
 
 
 def _representative(program: Program, launch: _Launch, stages: int) -> int:
-    """The CTA that does as much as the mean, next to the middle of each axis, where data decide how much that is.
+    """The CTA that does as much as the mean, next to the middle of each axis, where data or masks decide how much.
 
     It is counted in some CTAs, by the first and the last lane of each warp.
     """
@@ -213,37 +226,39 @@ def _representative(program: Program, launch: _Launch, stages: int) -> int:
     lanes = np.tile(threads % 32, len(ctas))[:, None]
     state.special = {**state.special, "SR_LANEID": lanes, "SR_TID.X": state.special["WARP"] * 32 + lanes}
     state.assumed = replace(launch.assumed, notes=set(), iterations={})
-    work = _work(program, state, stages, None, _ACCESS).reshape(len(ctas), len(threads)).sum(axis=1)
+    instructions, accesses = _work(program, state, stages).reshape(2, len(ctas), len(threads)).sum(axis=2)
+    work = instructions + accesses * _ACCESS
     apart = np.abs(work - work.mean())
     near = apart <= apart.min() + _NEAR * work.mean()
     return int(ctas[near][np.abs(ctas[near] - middle).argmin()])
 
 
-def _work(program: Program, state: State, stages: int, watch: TileWatch | None, each_access: float) -> Array:
-    """What each row does: its instructions, and each access as so many."""
+def _work(program: Program, state: State, stages: int, watch: TileWatch | None = None) -> Array:
+    """How many instructions each row executes, and how many of these access memory: 2 × rows."""
     done: list[Array] = []
 
     def observe(index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> Access | None:
         if watch is not None:
             watch(index, item, state, lanes, count)
-        active = active_lanes(item, state, lanes) if each_access else None
-        if not each_access or (active is not None and not active.any()):
+        active = active_lanes(item, state, lanes)
+        if active is not None and not active.any():
             return None
-        done.append(np.zeros(len(of_all), np.bool_))
+        done.append(np.zeros(rows, np.bool_))
         done[-1][state.special["ROW"][:, 0]] = True if active is None else active[:, 0]
         return Access(KINDS[item.opcode.partition(".")[0]], value=len(done) - 1)
 
-    of_all = np.zeros(state.rows)
-    state.special = {**state.special, "ROW": np.arange(state.rows)[:, None]}
+    rows = state.rows
+    found = np.zeros((2, rows))
+    state.special = {**state.special, "ROW": np.arange(rows)[:, None]}
     for walked in walk(program, state, observe, stages):
-        of_all[walked.rows] = walked.instructions
+        found[0, walked.rows] = walked.instructions
         seen = [(place, one.payload.value) for place, one in enumerate(walked.trace)
                 if isinstance(one, Observed) and one.payload is not None]  # fmt: skip
         if seen:
             places, numbers = np.array(seen).T
             amounts = np.stack([done[number][walked.rows] for number in numbers])
-            of_all[walked.rows] += each_access * walked.counted(places, amounts)
-    return of_all
+            found[1, walked.rows] = walked.counted(places, amounts)
+    return found
 
 
 def _kernel_of(capture: Capture) -> SassFunction:

@@ -75,7 +75,8 @@ def same_iterations(
                     sub.registers[name] = None
                 continue
             if place not in branches:
-                program.steps[index](sub)
+                if (step := program.steps[index]) is not None:
+                    step(sub)
                 continue
             taken = predicate(program.code[index].predicate)(sub)
             if taken is None:

@@ -22,7 +22,7 @@ from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "coalesced", "predict_with", "predicted_from_work"]
 
-_MOST_STEPS = 24_000
+_MOST_STEPS = 100_000
 """Steps of warps that are simulated: with more, one CTA stands for several."""
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""

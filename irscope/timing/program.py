@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
 from irscope.timing.arithmetic import guessed
 from irscope.timing.floats import FLOATS
 from irscope.timing.instructions import compiled, spilled_words
+from irscope.timing.needed import deciding
 from irscope.timing.scalars import Step, address_of
 
 __all__ = ["Program"]
 
 _COMPARISONS = ("FSETP", "ISETP", "DSETP")
+_STORING = ("STG", "ST", "STS", "STSM", "STL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
 _TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
 
 
@@ -53,14 +55,6 @@ class Program:
                 self.targets[index] = labels.get(name, index + 1)
         self.called = self._called()
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
-        indices = self._floats_to_indices()
-        self.has_float_indices = bool(indices)
-        """Whether what becomes an index is computed of floating-point numbers."""
-        self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
-        compared = {index for index, base in enumerate(self.bases) if base in _COMPARISONS}
-        if self._reaches_addresses(compared):
-            for index in compared:
-                self.steps[index] = guessed(self.code[index], self.steps[index])
         self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
         self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
@@ -83,6 +77,19 @@ class Program:
         }
         """Branch through a register → where it goes by the number that chose the register's value."""
         self.is_specialized = is_specialized
+        decides = deciding(self.reads, self.writes, self.kept, self._asked(), self._next_of(labels.values()))
+        indices = {index for index, base in enumerate(self.bases) if base in FLOATS and decides[index]}
+        self.has_float_indices = any(self.bases[index] == "F2I" for index in indices)
+        """Whether what decides is computed of floating-point numbers."""
+        compared = {index for index, base in enumerate(self.bases) if base in _COMPARISONS and decides[index]}
+        may_guess = self._reaches_addresses(compared)
+        self.steps: list[Step | None] = []
+        """What each instruction does; None where that decides neither the way nor an access."""
+        for index, item in enumerate(self.code):
+            step = compiled(item, index in indices) if decides[index] else None
+            if step is not None and may_guess and index in compared:
+                step = guessed(item, step)
+            self.steps.append(step)
 
     def _called(self) -> range:
         """The instructions of subroutines, which lie behind the kernel's own."""
@@ -90,21 +97,43 @@ class Program:
         entries = [self.targets[at] for at in calls if self.targets[at] > at + 1]
         return range(min(entries, default=len(self.code)), len(self.code))
 
-    def _floats_to_indices(self) -> set[int]:
-        """Instructions whose floats become integers that go into addresses, by the order of the code."""
-        rounded = {index for index, base in enumerate(self.bases) if base == "F2I"}
-        if not rounded or not self._reaches_addresses(rounded):
-            return set()
-        found: set[int] = set()
-        needed = frozenset().union(*(self.reads[index] for index in rounded))
-        size = -1
-        while size != len(found):
-            size = len(found)
-            for index in reversed(self._order()):
-                if self.bases[index] in FLOATS and not needed.isdisjoint(self.writes[index]):
-                    found.add(index)
-                    needed |= self.reads[index]
+    def _asked(self) -> dict[int, frozenset[str]]:
+        """Instruction that branches, accesses memory or synchronises → the registers that decide what it does."""
+        keeps_data = ("STS", "STSM") if self.addresses_need_shared or self.is_specialized else ()
+        found: dict[int, frozenset[str]] = {}
+        for index, base in enumerate(self.bases):
+            if index in self.control:
+                found[index] = self.reads[index]
+            elif self.is_observed[index] and base in _STORING and base not in keeps_data:
+                item = self.code[index]
+                addresses = [address_of(one) for one in item.operands if "[" in one]
+                names = {name for one in addresses if one is not None for name in one.names}
+                found[index] = frozenset(names) | {one for one in self.reads[index] if one.startswith(("P", "UP"))}
+            elif self.is_observed[index]:
+                found[index] = self.reads[index]
         return found
+
+    def _next_of(self, labelled: Collection[int]) -> dict[int, Sequence[int]]:
+        """Instruction that ends a basic block → what may follow it."""
+        end = len(self.code)
+        returns = [at + 1 for at in self.targets if self.bases[at] == "CALL"]
+        found: dict[int, Sequence[int]] = {at - 1: (at,) for at in labelled if 0 < at <= end}
+        for at in self.control:
+            base = self.bases[at]
+            goes_on = () if self._always(at) else (min(at + 1, end),)
+            if base in ("BRA", "CALL"):
+                goes_on += (self.targets.get(at, at + 1),)
+            elif base == "RET":
+                goes_on += tuple(returns)
+            elif base != "EXIT":
+                goes_on += tuple(self.tables.get(at, labelled))
+            found[at] = goes_on
+        return found
+
+    def _always(self, at: int) -> bool:
+        """Whether a branch is taken by all who come there, its own operands included."""
+        item = self.code[at]
+        return not item.predicate and not any(one.lstrip("!").startswith(("P", "UP")) for one in item.operands[:-1])
 
     def _order(self) -> list[int]:
         """The code with its subroutines first: what they give is used by the kernel."""

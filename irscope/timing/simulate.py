@@ -103,6 +103,7 @@ class _Warp:
         "awaited_of_dram",
         "boards",
         "cta",
+        "ending",
         "extra",
         "groups",
         "makers",
@@ -132,6 +133,8 @@ class _Warp:
         """When each group of asynchronous tensor instructions is done, each in a list, since it may be delayed."""
         self.awaited = self.awaited_of_dram = 0.0
         """Sectors of L2, and of DRAM, that the warp loads since it last waited."""
+        self.ending: OneStep | None = None
+        """A step whose last instruction is still to come: others may come to the same unit before it."""
         self.again: OneStep | None = None
         """A wait for them that is looked at once more when it seemed to end."""
         self.extra = 0.0
@@ -205,6 +208,9 @@ class _Multiprocessor:
         """Do a warp's next step; returns when it is ready for the one after, None if it waits or has ended."""
         if warp.again is not None:
             return self.tensor_wait(warp, warp.again, time)
+        if (step := warp.ending) is not None:
+            warp.ending = None
+            return self.end(warp, step, time)
         if warp.at >= len(warp.steps):
             self.finish(warp, time)
             return None
@@ -271,7 +277,12 @@ class _Multiprocessor:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
             warp.reasons[board], warp.makers[board] = "dependency", -1
         warp.at += 1
-        return self.end(warp, step, done) if kind else done
+        if kind:
+            if self.heap and done > self.heap[0][0]:
+                warp.ending = step
+                return done
+            return self.end(warp, step, done)
+        return done
 
     def delay_tensor(self, scheduler: int, start: float, end: float, cycles: float) -> None:
         """The tensor core stands still while the FMA pipe is used: both read the registers."""

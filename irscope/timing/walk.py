@@ -151,11 +151,12 @@ class _Group:
                     append(Observed(at, self.observe(at, code[at], state, active, count)))
                 else:
                     append(at)
-                steps[at](state)
-                if at in program.shared_loads and state.shared is not None and state.shared.origins is not None:
-                    state.data |= dict.fromkeys(program.writes[at], state.shared.origins)
-                elif state.data and at not in program.loads:
-                    self._follow_data(at)
+                if (step := steps[at]) is not None:
+                    step(state)
+                    if at in program.shared_loads and state.shared is not None and state.shared.origins is not None:
+                        state.data |= dict.fromkeys(program.writes[at], state.shared.origins)
+                    elif state.data and at not in program.loads:
+                        self._follow_data(at)
                 self.at = at + 1
             if len(trace) > most:
                 if program.is_specialized:
