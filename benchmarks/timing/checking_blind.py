@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.grad
 
 from benchmarks.timing.checking import Pairs, sized
 from benchmarks.timing.checking_held_out import philox

@@ -156,7 +156,7 @@ def _latent_prefill(
     tl.store(out_ptr + place, (acc / l_i[:, None]).to(out_ptr.dtype.element_ty))
 
 
-@family(combine(8, BLOCK_M=(64, 128), BLOCK_N=(32, 64, 128), HEAD_INNER=(0, 1), num_warps=(4, 8), num_stages=(1, 2, 3)))
+@family(combine(8, BLOCK_M=(64, 128), BLOCK_N=(32, 64, 128), HEAD_INNER=(0, 1), num_warps=(4, 8), num_stages=(1, 2)))
 def blind_latent_prefill(config: Config) -> Launch:
     """Causal attention of 16 heads, keys of 128 and 64 that all heads share, values of 128, 4,096 tokens, bfloat16."""
     length, heads = config.get("length", 4096), config.get("heads", 16)
