@@ -62,7 +62,7 @@ def _butterflies(
         tl.store(out + place * 2 + 1, imaginary)
 
 
-@family(combine(8, ROWS=(1, 2, 4, 8), TABLE=(0, 1), JOINED=(0, 1), num_warps=(1, 2, 4, 8)))
+@family(combine(8, ROWS=(1, 2, 4), TABLE=(0, 1), JOINED=(0, 1), num_warps=(2, 4, 8)))
 def blind_butterflies(config: Config) -> Launch:
     """Fourier transform of 16,384 rows of 512 complex float32, nine stages in registers and shared memory."""
     rows, n = config.get("rows", 16384), 512
@@ -363,9 +363,7 @@ def _column_order(
         tl.store(out + base + column[None, :], value, mask=mask)
 
 
-@family(
-    combine(8, SCATTER=(0, 1), ROWS=(1, 4, 16), BLOCK=(128, 512, 2048, 4096), COLUMN_FIRST=(0, 1), num_warps=(1, 4, 8))
-)
+@family(combine(8, SCATTER=(0, 1), ROWS=(1, 2, 4, 8), BLOCK=(128, 512, 2048), COLUMN_FIRST=(0, 1), num_warps=(2, 4, 8)))
 def blind_column_order(config: Config) -> Launch:
     """16,384 rows of 4,096 float16 with their columns in another order: loads at random places, or stores."""
     rows, width = config.get("rows", 16384), 4096
