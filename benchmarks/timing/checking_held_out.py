@@ -115,8 +115,8 @@ def held_recurrent_heads(before: Sequence[Any], after: Sequence[Any], config: Co
     return [(after[2], torch.stack(expected, 1))]
 
 
-def _philox(seed: int, counter: torch.Tensor) -> torch.Tensor:
-    """Compute the first word of Philox 4×32 with ten rounds, whose other counters are zero."""
+def philox(seed: int, counter: torch.Tensor) -> list[torch.Tensor]:
+    """Compute the four words of Philox 4×32 with ten rounds, whose other counters are zero."""
     mask = 0xFFFFFFFF
     words = [counter, torch.zeros_like(counter), torch.zeros_like(counter), torch.zeros_like(counter)]
     keys = [seed & mask, seed >> 32]
@@ -130,7 +130,7 @@ def _philox(seed: int, counter: torch.Tensor) -> torch.Tensor:
             high.append(upper >> 16 & mask)
         words = [high[1] ^ words[1] ^ keys[0], low[1], high[0] ^ words[3] ^ keys[1], low[0]]
         keys = [(keys[0] + 0x9E3779B9) & mask, (keys[1] + 0xBB67AE85) & mask]
-    return words[0]
+    return words
 
 
 @sized(rows=3, width=5000)
@@ -138,7 +138,7 @@ def held_sample_words(before: Sequence[Any], after: Sequence[Any], config: Confi
     """The words with the most of logit and noise, which come from the same random bits."""
     values = []
     for row in range(3):
-        bits = _philox(before[5] + row, torch.arange(5000))
+        bits = philox(before[5] + row, torch.arange(5000))[0]
         signed = torch.where(bits < 1 << 31, bits, bits - (1 << 32))
         drawn = torch.where(signed < 0, -signed - 1, signed).double() * 4.6566127342e-10
         noise = -torch.log(-torch.log(drawn.clamp(min=1e-20)))

@@ -4,7 +4,7 @@ Families whose names begin with `fresh_` were written later, without sight of th
 whose names begin with `specialized_` have specialised warps, which are modelled and were not measured before. Those of
 `unseen_` and `library_` were also written without sight of the model, after it had been fitted: kernels of other kinds,
 and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
-measured time.
+measured time, and those of `blind_` after them in the same way.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import random
 from collections.abc import Iterable
 from typing import Literal
 
-Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out"]
-PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out")
+Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind"]
+PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind")
 _PREFIXES: dict[str, Part] = {
     "fresh_": "fresh",
     "specialized_": "specialized",
     "unseen_": "unseen",
     "library_": "libraries",
     "held_": "held_out",
+    "blind_": "blind",
 }
 
 SEED = 35

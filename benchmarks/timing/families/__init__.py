@@ -2,6 +2,9 @@
 
 from benchmarks.timing.families import (
     attention,
+    blind_data,
+    blind_products,
+    blind_sequences,
     elementwise,
     fresh_data,
     fresh_products,
@@ -24,6 +27,9 @@ from benchmarks.timing.families import (
 
 __all__ = [
     "attention",
+    "blind_data",
+    "blind_products",
+    "blind_sequences",
     "elementwise",
     "fresh_data",
     "fresh_products",
