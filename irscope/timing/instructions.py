@@ -20,6 +20,7 @@ from irscope.timing.scalars import (
     ZERO,
     Array,
     Read,
+    SharedWords,
     State,
     Step,
     Value,
@@ -467,6 +468,39 @@ def _shared(item: Instruction) -> Step:
     return run
 
 
+_LANE = np.arange(32)
+
+
+def _matrices(item: Instruction) -> Step:
+    """A load of 8 × 8 matrices of 16 bits, of which lanes 8m to 8m + 7 hold the addresses of matrix m's rows."""
+    register, place = item.operands
+    address = address_of(place)
+    count = int(parts[-1]) if (parts := item.opcode.split("."))[-1] in ("2", "4") else 1
+    is_transposed = ".MT88" in item.opcode
+
+    def element(shared: SharedWords, where: Array, matrix: int, row: Array, column: Array) -> Value:
+        at = where[:, 8 * matrix + row] + 2 * column
+        word = shared.load(at, 0)
+        return None if word is None else word >> 8 * (at & 2) & 0xFFFF
+
+    def run(state: State) -> None:
+        shared = state.shared
+        where = address.value(state) if address is not None and shared is not None else None
+        for number in range(count):
+            value: Value = None
+            if shared is not None and where is not None and state.lanes == 1:
+                value = shared.load(where, number)
+            elif shared is not None and where is not None and where.shape[1] == 32:
+                row, pair = (_LANE % 4 * 2, _LANE // 4) if is_transposed else (_LANE // 4, _LANE % 4 * 2)
+                down, right = (1, 0) if is_transposed else (0, 1)
+                low = element(shared, where, number, row, pair)
+                high = element(shared, where, number, row + down, pair + right)
+                value = None if low is None or high is None else low | high << 16
+            put(state, next_register(register, number) if number else register, value)
+
+    return run
+
+
 def _granted(item: Instruction) -> Step:
     """A request for registers or for tensor memory, which is granted at once."""
     names = item.writes
@@ -510,6 +544,7 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     "CS2R": _zeros,
     **dict.fromkeys(("LDG", "LD"), _loaded),
     **dict.fromkeys(("STS", "LDS"), _shared),
+    "LDSM": _matrices,
     "LDGSTS": _copied,
     **dict.fromkeys(("STG", "ST", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
     "HFMA2": _half_constants,

@@ -9,8 +9,11 @@ __all__ = ["deciding"]
 
 
 def deciding(
-    reads: Sequence[frozenset[str]], writes: Sequence[frozenset[str]], predicated: Collection[int],
-    asked: Mapping[int, frozenset[str]], next_of: Mapping[int, Sequence[int]],
+    reads: Sequence[frozenset[str]],
+    writes: Sequence[frozenset[str]],
+    predicated: Collection[int],
+    asked: Mapping[int, frozenset[str]],
+    next_of: Mapping[int, Sequence[int]],
 ) -> list[bool]:
     """Of each instruction: whether what it gives goes, through others, into what is asked for.
 

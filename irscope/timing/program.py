@@ -55,7 +55,7 @@ class Program:
                 self.targets[index] = labels.get(name, index + 1)
         self.called = self._called()
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
-        self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
+        self.shared_loads = {index for index, base in enumerate(self.bases) if base in ("LDS", "LDSM")}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
         self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
         self.indexed_locals = {
@@ -77,10 +77,15 @@ class Program:
         }
         """Branch through a register → where it goes by the number that chose the register's value."""
         self.is_specialized = is_specialized
-        decides = deciding(self.reads, self.writes, self.kept, self._asked(), self._next_of(labels.values()))
-        indices = {index for index, base in enumerate(self.bases) if base in FLOATS and decides[index]}
-        self.has_float_indices = any(self.bases[index] == "F2I" for index in indices)
+        follows = self._next_of(labels.values())
+        decides = deciding(self.reads, self.writes, self.kept, self._asked(), follows)
+        rounded = {
+            index: self.reads[index] for index, base in enumerate(self.bases) if base == "F2I" and decides[index]
+        }
+        self.has_float_indices = bool(rounded)
         """Whether what decides is computed of floating-point numbers."""
+        to_round = deciding(self.reads, self.writes, self.kept, rounded, follows) if rounded else decides
+        indices = {index for index, base in enumerate(self.bases) if rounded and base in FLOATS and to_round[index]}
         compared = {index for index, base in enumerate(self.bases) if base in _COMPARISONS and decides[index]}
         may_guess = self._reaches_addresses(compared)
         self.steps: list[Step | None] = []

@@ -381,7 +381,10 @@ class _Multiprocessor:
         if step.write >= 0:
             warp.boards[step.write] = time + 20
         if access.kind == "init":
-            phase.count = max((0x200000 - (access.value & 0x1FFFFF)) // 2, 1) if access.value else 1
+            if access.is_on:
+                # Its phases begin anew, whatever lay there before.
+                count = max((0x200000 - (access.value & 0x1FFFFF)) // 2, 1) if access.value else 1
+                phases[where] = _Phase(count)
             return time
         if access.kind == "arrive":
             lanes = max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0

@@ -129,7 +129,8 @@ class _Group:
         program, state = self.program, self.state
         code, steps, control, is_observed = program.code, program.steps, program.control, program.is_observed
         end, trace, append = len(code), self.trace, self.trace.append
-        most = max(_MOST_STEPS, min(4 * (self.stages + 2) * end, _MOST_OF_LONG_LOOPS))
+        turns = max(4 * (self.stages + 2), 2 * _PATIENCE)
+        most = max(_MOST_STEPS, min(turns * end, _MOST_OF_LONG_LOOPS))
         while self.at < end:
             at = self.at
             while self.active and at >= self.active[-1][0]:
