@@ -110,6 +110,26 @@ def groups(x, y, CHANNELS: tl.constexpr, PER_GROUP: tl.constexpr, PIXELS: tl.con
     tl.store(y + place, tl.load(x + place, column[None, :] < PER_GROUP), column[None, :] < PER_GROUP)
 
 
+@triton.jit
+def above(x, y, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
+    line = tl.program_id(0) % HEIGHT
+    place = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    tl.store(y + place, tl.load(x + place - WIDTH, line > 0, other=0.0))
+
+
+@triton.jit
+def tiles(a, b, c, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BLOCK, STEP])
+    right = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BLOCK, STEP])
+    into = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BLOCK, BLOCK])
+    for tile in tl.range(tl.program_id(0), M // BLOCK * (N // BLOCK), tl.num_programs(0)):
+        row, column = tile // (N // BLOCK) * BLOCK, tile % (N // BLOCK) * BLOCK
+        total = tl.zeros([BLOCK, BLOCK], tl.float32)
+        for k in range(0, K, STEP):
+            total = tl.dot(left.load([row, k]), right.load([column, k]).T, total)
+        into.store([row, column], total.to(tl.float16))
+
+
 x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
 nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
 x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
@@ -137,3 +157,9 @@ x, y = torch.empty(1 << 14, device="cuda"), torch.empty(1 << 16, device="cuda")
 resized[(64,)](x, y, 0.25, BLOCK=1024)
 x, y = (torch.empty(2 * PIXELS, CHANNELS, device="cuda", dtype=torch.float16) for _ in range(2))
 groups[(CHANNELS // PER_GROUP, 2)](x, y, CHANNELS=CHANNELS, PER_GROUP=PER_GROUP, PIXELS=PIXELS)
+x, y = (torch.empty(8 * 32 * 1024, device="cuda") for _ in range(2))
+above[(8 * 32,)](x, y, HEIGHT=32, WIDTH=1024)
+triton.set_allocator(lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+# Barriers of five phases each in a tile: of an odd number.
+a, b, c = (torch.empty(1024, width, device="cuda", dtype=torch.float16) for width in (480, 480, 1024))
+tiles[(64,)](a, b, c, 1024, 1024, 480, BLOCK=64, STEP=32, num_stages=3)

@@ -24,7 +24,8 @@ from irscope.timing.accesses import Access, _wavefronts  # pyright: ignore[repor
 from irscope.timing.execution import execute
 from irscope.timing.predict import Prediction, _timed, predict_with  # pyright: ignore[reportPrivateUsage]
 from irscope.timing.simulate import simulate
-from irscope.timing.steps import UNITS, OneStep, Steps, costs_of, rates_of
+from irscope.timing.steps import UNITS, OneStep, Steps, costs_of, demand_of, rates_of
+from irscope.timing.trace import Observed, Skip
 from irscope.timing.tuning import Candidate, Ranked, Tuning, config_text, perf_model_text
 from tests.marks import sampled
 
@@ -245,3 +246,50 @@ def test_the_fma_pipe_holds_up_the_tensor_cores() -> None:
     assert cycles(fma) == pytest.approx(128 * 32, rel=0.1)
     assert cycles(fma) < alone
     assert cycles(tensor, fma) - alone == pytest.approx(14_878 / 16_384 * 128 * 32, rel=0.1)
+
+
+def test_a_unit_serves_accesses_in_the_order_of_time() -> None:
+    """A warp that computes before it loads, simulated first, does not hold up the loads of another one meanwhile."""
+    execution = execute(stored("softmax_kernel"), H100)
+    load = Access("load", 4.0, 4.0, 1.0, missed=0.0)
+
+    def loads(stall: float, count: int) -> Steps:
+        waited = [OneStep(0, kind="load", access=load, stall=stall, write=0), OneStep(0, wait=1, stall=1.0)]
+        return Steps(1, waited * count)
+
+    def cycles(*steps: Steps) -> float:
+        return simulate(execution, H100, list(steps), resident=1, waiting=0, active=1).end
+
+    long, short = loads(4000.0, 1), loads(1.0, 20)
+    assert cycles(long, short) == pytest.approx(max(cycles(long), cycles(short)), rel=0.02)
+
+
+def test_loads_stores_and_barriers_leave_the_alu_alone() -> None:
+    capture = stored("softmax_kernel")
+    execution = execute(capture, H100)
+    demand = demand_of(execution, H100, rates_of(H100, H100.units))
+    counted = 0.0
+    for group in execution.groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if not isinstance(entry, Skip):
+                base = execution.program.bases[entry.index if isinstance(entry, Observed) else entry]
+                counted += weight * len(group.rows) * (base in _ON_ALU)
+    assert demand.cycles[UNITS.index("integer and logic")] == pytest.approx(counted * H100.alu / H100.schedulers)
+
+
+_ON_ALU = (
+    "ISETP",
+    "FSETP",
+    "SEL",
+    "FSEL",
+    "LOP3",
+    "LEA",
+    "SHF",
+    "PRMT",
+    "IADD3",
+    "FMNMX",
+    "F2FP",
+    "PLOP3",
+    "VOTE",
+    "MOV",
+)

@@ -228,3 +228,16 @@ def test_subroutines_are_walked_and_give_their_results() -> None:
     loads = [entry.payload for group in execution.groups for entry in group.trace if isinstance(entry, Observed)]
     # The quotients are the places in order: the lanes of a warp load every other one of 64 floats.
     assert {one.sectors for one in loads if one is not None and one.kind == "load"} == {8}
+
+
+def test_a_cta_at_an_edge_does_not_stand_for_the_launch() -> None:
+    """In the middle of the launch a CTA has the first line of an image, above which nothing is loaded."""
+    _, accesses = _accesses("above")
+    assert {access.is_on for access, _ in accesses if access.kind == "load"} == {1.0}
+
+
+def test_the_phases_of_barriers_begin_anew_with_each_tile() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "tiles")
+    prediction = time(capture)
+    assert prediction.method == "simulated"
+    assert not any("not followed" in note for note in prediction.notes)

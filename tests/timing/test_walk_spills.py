@@ -7,14 +7,13 @@ import pytest
 
 from irscope.ir.asm.sass import parse_sass
 from irscope.timing.program import Program
-from irscope.timing.scalars import State
+from irscope.timing.scalars import SharedWords, State
 from irscope.timing.walk import walk
 
 _HEAD = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
 
 
-def _walked(lines: list[str]) -> tuple[float, State]:
-    """How many instructions a warp executes that starts with its stack at 64, and what is known after it."""
+def _program(lines: list[str], observed: tuple[str, ...] = ()) -> Program:
     text, offset = _HEAD, 0
     for line in lines:
         if line.endswith(":"):
@@ -22,7 +21,12 @@ def _walked(lines: list[str]) -> tuple[float, State]:
             continue
         text += f"        /*{offset:04x}*/                   {line} ;\n"
         offset += 16
-    program = Program(parse_sass(text)[0], lambda _: False)
+    return Program(parse_sass(text)[0], lambda item: item.opcode.startswith(observed))
+
+
+def _walked(lines: list[str]) -> tuple[float, State]:
+    """How many instructions a warp executes that starts with its stack at 64, and what is known after it."""
+    program = _program(lines)
     registers = {"R1": 64, "R8": 0, "R9": 16}
     state = State(1, 1, {name: np.full((1, 1), value, np.int64) for name, value in registers.items()}, {}, {})
     (walked,) = walk(program, state, lambda *_: None)
@@ -99,3 +103,32 @@ def test_data_stays_where_a_store_under_a_predicate_stores_nothing() -> None:
     ]
     state = _walked(lines)[1]
     assert any("data-dependent trip count" in note for note in state.assumed.notes)
+
+
+@pytest.mark.parametrize("form", ["M88", "MT88"])
+def test_lanes_have_the_elements_of_a_matrix_that_the_instruction_set_states(form: str) -> None:
+    """PTX ISA, ldmatrix: lane l has row l // 4 at columns 2 (l % 4) and the next one, or the transpose of this."""
+    lines = [
+        "STS.128 [R2], R4",
+        f"LDSM.16.{form}.2 R8, [R3]",
+        "LDG.E R10, desc[UR4][R8.64]",
+        "EXIT",
+    ]
+    program = _program(lines, ("STS", "LDSM", "LDG"))
+    assert program.addresses_need_shared
+    lane = np.arange(32)[None, :]
+    # Lane n stores row n of four matrices one below the other, whose elements are their own numbers.
+    elements = np.arange(256).reshape(32, 8)
+    words = elements[:, ::2] | elements[:, 1::2] << 16
+    registers = {"R2": 1024 + 16 * lane, "R3": 1024 + 16 * (lane + 8)}
+    registers |= {f"R{4 + number}": words[None, :, number] for number in range(4)}
+    state = State(1, 32, dict(registers), {}, {}, shared=SharedWords(4096, 32))
+    walk(program, state, lambda *_: None)
+    for number in range(2):
+        matrix = elements[8 * (number + 1) : 8 * (number + 2)]
+        matrix = matrix.T if form == "MT88" else matrix
+        value = state.registers[f"R{8 + number}"]
+        assert value is not None
+        assert [(int(one) & 0xFFFF, int(one) >> 16) for one in value[0]] == [
+            (matrix[one // 4, one % 4 * 2], matrix[one // 4, one % 4 * 2 + 1]) for one in range(32)
+        ]
