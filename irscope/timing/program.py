@@ -8,7 +8,8 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
 from irscope.timing.arithmetic import guessed
 from irscope.timing.floats import FLOATS
-from irscope.timing.instructions import compiled, spilled_words
+from irscope.timing.instructions import compiled
+from irscope.timing.local_and_shared import spilled_words
 from irscope.timing.needed import deciding
 from irscope.timing.scalars import Step, address_of
 

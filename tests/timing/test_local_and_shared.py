@@ -1,4 +1,4 @@
-"""How often a loop runs, of SASS written here: against counting."""
+"""Local and shared memory, of SASS written here: against counting, and the instruction set."""
 
 from __future__ import annotations
 
