@@ -62,7 +62,7 @@ def _chrome_trace(processes: Iterable[_Process]) -> dict[str, Any]:
 
     Perfetto counts whole nanoseconds, and drops a span that overlaps another one of its track and does not lie in it.
     So starts and ends are rounded, which keeps neighbours apart, and a span that overlaps is put on a further track.
-    Tracks are numbered from 1: Perfetto takes 0 for no thread.
+    A track has a number of its own: Perfetto takes 0 for no thread, and that of the process for its main thread.
     """
     events: list[dict[str, Any]] = []
     for number, (process, spans) in enumerate(processes, 1):
@@ -71,17 +71,17 @@ def _chrome_trace(processes: Iterable[_Process]) -> dict[str, Any]:
         complete: list[dict[str, Any]] = []
         for span in sorted(spans, key=lambda span: (span.start_us, -span.end_us)):
             start, end = round(span.start_us * 1000), round(span.end_us * 1000)
-            track = _place(ends, span.track, start, end)
+            track = 100 * number + _place(ends, span.track, start, end)
             event = {"name": span.name, "cat": span.category, "ph": "X", "pid": number, "args": span.arguments}
             complete.append(event | {"tid": track, "ts": start / 1000, "dur": (end - start) / 1000})
-        for track, name in enumerate(ends, 1):
+        for track, name in enumerate(ends, 100 * number):
             events.append({"name": "thread_name", "ph": "M", "pid": number, "tid": track, "args": {"name": name}})
         events += complete
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
 def _place(ends: dict[str, list[int]], track: str, start: int, end: int) -> int:
-    """Note the end of a span on the first track of that name where it overlaps none; the track's number."""
+    """Note the end of a span on the first track of that name where it overlaps none; the track's place."""
     name, further = track, 1
     while True:
         around = ends.setdefault(name, [])
@@ -89,7 +89,7 @@ def _place(ends: dict[str, list[int]], track: str, start: int, end: int) -> int:
             around.pop()
         if not around or end <= around[-1]:
             around.append(end)
-            return list(ends).index(name) + 1
+            return list(ends).index(name)
         further += 1
         name = f"{track} ({further})"
 
