@@ -192,19 +192,24 @@ def _distance(name: str, other: str) -> int:
     return last[-1]
 
 
+def installed_from() -> dict[str, Any]:
+    """What irscope was installed from, if not an index: a folder, wheel or repository (PEP 610, `direct_url.json`)."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        return json.loads(distribution("irscope").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return {}
+
+
 def installing(extra: str) -> str:
     """The command that installs an extra of this irscope: `pip install 'irscope[triton]'`.
 
     Of one that was installed from a folder, a wheel or a repository, from there: another place may have no irscope, or
-    another one (PEP 610, `direct_url.json`).
+    another one.
     """
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        origin: dict[str, Any] = json.loads(distribution("irscope").read_text("direct_url.json") or "{}")
-        url = str(origin.get("url", ""))
-    except (PackageNotFoundError, ValueError, AttributeError):
-        origin, url = {}, ""
+    origin = installed_from()
+    url = str(origin.get("url", ""))
     folder: dict[str, bool] = origin.get("dir_info", {})
     if folder.get("editable"):
         return f"pip install -e '{unquote(urlsplit(url).path)}[{extra}]'"

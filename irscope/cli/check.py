@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
 
 from irscope import __version__
 from irscope.cli.captures import captures_of, is_program, readable, tell_unknown
@@ -18,7 +19,7 @@ from irscope.cli.command import Subjects
 from irscope.cli.output import Destination, emit, write_output
 from irscope.cli.recording import split_words
 from irscope.cli.streams import say
-from irscope.errors import ParseError, UsageError, did_you_mean
+from irscope.errors import ParseError, UsageError, did_you_mean, installed_from
 from irscope.model.capture import STAGES, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
@@ -199,7 +200,7 @@ def _write_baseline(against: Against, report: Report) -> None:
 
 
 def _address() -> str:
-    """Where irscope is described: by its package, or else the repository of the action that runs."""
+    """Where this irscope is to be found: by its package, the repository of the action that runs, or that it lies in."""
     import importlib.metadata
 
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -207,8 +208,18 @@ def _address() -> str:
             name, _, address = row.partition(", ")
             if name.lower() in ("documentation", "homepage", "repository"):
                 return address
-    repository, server = os.environ.get("GITHUB_ACTION_REPOSITORY"), os.environ.get("GITHUB_SERVER_URL")
-    return f"{server}/{repository}" if server and repository else ""
+    known = os.environ.get
+    if repository := known("GITHUB_ACTION_REPOSITORY"):
+        return f"{known('GITHUB_SERVER_URL')}/{repository}"
+    origin = urlsplit(str(installed_from().get("url", "")))
+    if origin.scheme in ("http", "https"):
+        return origin.geturl()
+    github = f"{known('GITHUB_SERVER_URL')}/{known('GITHUB_REPOSITORY')}/tree/{known('GITHUB_SHA')}"
+    gitlab = f"{known('CI_PROJECT_URL')}/-/tree/{known('CI_COMMIT_SHA')}"
+    for folder, address in ((known("GITHUB_WORKSPACE"), github), (known("CI_PROJECT_DIR"), gitlab)):
+        if folder and origin.scheme == "file" and Path(unquote(origin.path)).is_relative_to(folder):
+            return f"{address}/{quote(Path(unquote(origin.path)).relative_to(folder).as_posix())}"
+    return ""
 
 
 def _emit(report: Report, also: Sequence[str], to: Destination) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 import msgspec
@@ -37,6 +38,9 @@ from irscope.model.capture import Capture, Launch
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.recording_options import RecordingOptions
 from irscope.render.text.tables import duration_text
+
+if TYPE_CHECKING:
+    from irscope.record.process.requests import KnownCompile
 
 _MLIR = (".mlir", ".ttir", ".ttgir")
 _MOST_EXPLAINED = 64
@@ -104,6 +108,8 @@ class _IrscopeServer(LanguageServer):
         self._recorded: dict[str, str] = {}
         self._explained: dict[str, _Explained] = {}
         """Id of a capture → what is known of it: a kernel that a save did not change is not analysed again."""
+        self._known: dict[str, KnownCompile] = {}
+        """By the id of a capture, how its compile is left out where a save did not change it."""
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._folder = tempfile.TemporaryDirectory(prefix="irscope-lsp-")
         self._thread = threading.Thread(target=self._record_all, daemon=True)
@@ -184,7 +190,9 @@ class _IrscopeServer(LanguageServer):
         request = request_for(str(path), RecordingOptions.of(given | {"config": "first"}))
         # What a save did not change is not compiled again.
         known = {id_: launch.capture for id_, launch in self._explained.items() if launch.capture.status == "ok"}
-        recording = record_request(replace(request, stored=tuple(known)))
+        compiles = tuple(self._known[id_].of(capture) for id_, capture in known.items() if id_ in self._known)
+        recording = record_request(replace(request, stored=tuple(known), known=compiles))
+        self._known = {id_: one for id_, one in self._known.items() if id_ in known} | dict(recording.known)
         for id_, launch in recording.stored.items():
             before = known[id_]
             again = replace(before.launch, grid=launch.grid, record=launch.record, others=launch.others)

@@ -99,7 +99,8 @@ def passes(
 
 
 def _times(subject: str | None, to: Destination, record_options: RecordingOptions) -> int:
-    from irscope.render.timing import times_json, times_svg, times_text, times_trace
+    from irscope.render.timing import times_json, times_svg, times_text
+    from irscope.render.traces import times_trace
 
     captures = captures_with_passes(subject, replace(record_options, disassemble=False, times=True))
     for file in captures.files:

@@ -38,6 +38,7 @@ _OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
 def record(
     subjects: Subjects = None,
     folder: Path | None = None,
+    without_data: bool = False,
     as_json: AsJson = False,
     color: Color = None,
     *,
@@ -56,6 +57,8 @@ def record(
     Options:
         folder = --output, -o FOLDER|FILE.irscope: Record into a collection: a folder, or one file; made where it is
             missing.
+        without_data = --no-data: With -o, for sharing: leave out what was read of the elements of integer tensors (data
+            and range), such as lengths and block tables. Shapes and scalars are kept.
     """
     programs: list[str | None] = [*(subjects or [])]
     if not programs and record_options.program:
@@ -69,7 +72,11 @@ def record(
     to = Destination(None, as_json, color)
     if folder is not None:
         refuse_options(record_options, "-o takes every launch", "launch")
-        return _collected(folder, programs, to, record_options)
+        return _collected(folder, programs, to, record_options, keeps_elements=not without_data)
+    if without_data:
+        raise UsageError(
+            "--no-data is of a collection, which -o FOLDER|FILE.irscope names: irscope's own store keeps data."
+        )
     if not as_json:
         record_options = replace(record_options, disassemble=False)
     files: list[CaptureFile] = []
@@ -102,9 +109,16 @@ def _is_kept(captures: StoredCaptures) -> bool:
     return any(file.facts.id in ids for file in captures.files)
 
 
-def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:
+def _collected(
+    path: Path,
+    programs: list[str | None],
+    to: Destination,
+    record_options: RecordingOptions,
+    *,
+    keeps_elements: bool,
+) -> int:
     code, recorded = 0, list[CaptureFile]()
-    with _collection_at(path) as collection:
+    with _collection_at(path, keeps_elements) as collection:
         with collection.changing():
             if not programs:
                 code = _added(None, collection, record_options, recorded, is_command=True)
@@ -128,20 +142,20 @@ def _collected(path: Path, programs: list[str | None], to: Destination, record_o
 
 
 @contextmanager
-def _collection_at(path: Path) -> Generator[Collection]:
+def _collection_at(path: Path, keeps_elements: bool) -> Generator[Collection]:
     """The collection in a folder; or that of one file in a folder next to it, which stays where this is ended."""
 
     if path.suffix != SUFFIX or path.is_dir():
         if path.exists() and not path.is_dir():
             raise UsageError(f"-o {str(path)!r} is a file: a collection is a folder, or a file that ends in {SUFFIX}.")
-        yield Collection(path)
+        yield Collection(path, keeps_elements=keeps_elements)
         return
     if path.exists() and not is_packed(path):
         raise UsageError(f"-o {str(path)!r} is not a collection: name another file, or a folder.")
     work = working_folder(path)
     if path.exists():
         unpack(path, work)
-    collection = Collection(work)
+    collection = Collection(work, keeps_elements=keeps_elements)
     yield collection
     if collection.entries():
         pack(collection, path)

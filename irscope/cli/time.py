@@ -78,13 +78,14 @@ def time(
     )
     predicted = {one.id: row for one, row in zip(compiled, predictions, strict=True)}
     if to.path is not None and measured is not None and to.path.name.endswith(TRACE):
-        from irscope.render.timing import joined_trace
+        from irscope.render.traces import joined_trace
 
         write_output(to.path, json.dumps(joined_trace(compiled, predicted, measured)).encode())
         say(f"wrote {to.path}")
         return tell_incomplete(captures)
     if to.path is not None and draws_or_traces(to.path):
-        from irscope.render.timing import prediction_svg, prediction_trace
+        from irscope.render.timing import prediction_svg
+        from irscope.render.traces import prediction_trace
 
         if predicted:
             draw_or_trace(list(predicted.values()), to.path, prediction_svg, prediction_trace)

@@ -485,6 +485,13 @@ class Capture:
             return None
         return begun.data if isinstance(begun.data, str) else None
 
+    def without_elements(self) -> Capture:
+        """A copy that holds no element of a tensor of its launches."""
+        record, others = self.launch.record, self.launch.others
+        bare = record and record.without_elements()
+        rest = tuple(replace(one, record=one.record.without_elements()) for one in others)
+        return replace(self, launch=replace(self.launch, record=bare, others=rest))
+
     def with_(self, **changes: Any) -> Capture:
         """A copy with some fields changed."""
         return replace(self, **changes)

@@ -76,6 +76,11 @@ class LaunchRecord:
         known = {path: {"data": data, "result": result} for path, data, result in contents}
         return LaunchRecord(tuple(replace(one, **known.get(one.path, {})) for one in self.arguments))
 
+    def without_elements(self) -> LaunchRecord:
+        """The record with nothing that was read of the elements of tensors: neither their data nor their range."""
+        nothing = {"data": "", "result": "", "least": None, "greatest": None}
+        return LaunchRecord(tuple(replace(one, **nothing) for one in self.arguments))
+
     def argument(self, path: str) -> Argument | None:
         """The argument of that path, or None."""
         return next((argument for argument in self.arguments if argument.path == path), None)

@@ -1,13 +1,13 @@
-"""Times as text, JSON, pictures and Chrome traces: predicted of launches and configurations, measured, of a compile."""
+"""Times as text, JSON and pictures: predicted of launches and configurations, measured, of a compile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.passes.times import TimeNode, TimeTree, children, time_tree
-from irscope.ir.logs.proton import MeasuredKernel, MeasuredSpan, shares_of_lines
+from irscope.ir.logs.proton import MeasuredKernel, shares_of_lines
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.model.plain import picked
@@ -126,45 +126,6 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
         ],
         what_if=[picked(item, "name seconds gain") for item in one.what_if],
     )
-
-
-def prediction_trace(one: Prediction) -> dict[str, Any]:
-    """The predicted timeline of one CTA in Chrome's trace format, which Perfetto opens: a track for each warp."""
-    return _chrome_trace([_predicted_process(one)])
-
-
-def _predicted_process(one: Prediction) -> _Process:
-    per_us = one.clock_hz / 1e6 or 1.0
-    tracks = {warp: f"warp {warp}" for warp in sorted({span.warp for span in one.timeline})}
-    spans = [
-        (span.why, "predicted", span.warp, span.start / per_us, (span.end - span.start) / per_us,
-         {"instruction": span.index})
-        for span in one.timeline
-    ]  # fmt: skip
-    return f"{one.kernel}: one CTA, predicted", tracks, spans
-
-
-_Spans = list[tuple[str, str, int, float, float, dict[str, Any]]]
-"""(name, category, track, start and duration in µs, arguments)."""
-_Process = tuple[str, Mapping[int, str], _Spans]
-"""A name, the names of its tracks, and what is on them."""
-
-
-def _chrome_trace(processes: Iterable[_Process]) -> dict[str, Any]:
-    """Processes in Chrome's trace format."""
-    events: list[dict[str, Any]] = []
-    for number, (process, tracks, spans) in enumerate(processes, 1):
-        events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": process}})
-        events += [
-            {"name": "thread_name", "ph": "M", "pid": number, "tid": track, "args": {"name": name}}
-            for track, name in tracks.items()
-        ]
-        events += [
-            {"name": name, "cat": category, "ph": "X", "pid": number, "tid": track, "ts": start, "dur": duration,
-             "args": arguments}
-            for name, category, track, start, duration, arguments in spans
-        ]  # fmt: skip
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
 def prediction_svg(one: Prediction) -> str:
@@ -423,18 +384,6 @@ def _node_json(node: TimeNode) -> dict[str, Any]:
     return row | {"parts": [_node_json(part) for part in node.parts]}
 
 
-def times_trace(capture: Capture) -> dict[str, Any]:
-    """In Chrome's trace format, which Perfetto opens; nested parts stand on one track."""
-    return _chrome_trace([(f"{capture.name} for {capture.target}", {1: "compile"}, _compile_spans(capture))])
-
-
-def _compile_spans(capture: Capture) -> _Spans:
-    return [
-        (span.name, span.kind, 1, span.start_ns / 1000, span.duration_ns / 1000, {"depth": span.depth})
-        for span in (capture.times or CompileTimes(())).spans
-    ]
-
-
 _ROW = 22
 
 
@@ -497,12 +446,12 @@ def measured_text(one: Prediction, measured: MeasuredKernel | None, *, width: in
         text += table(["scope", "part of all scopes' time"], rows[:_MOST_LINES], width=width, color=color)
     rows = [
         [f"{file.rpartition('/')[2]}:{line}", f"{share:.1%}", "–" if predicted is None else f"{predicted:.1%}"]
-        for file, line, share, predicted in _measured_lines(one, measured)[:_MOST_LINES]
+        for file, line, share, predicted in measured_lines(one, measured)[:_MOST_LINES]
     ]
     return text + (table(["Python", "Proton's samples", "predicted"], rows, width=width, color=color) if rows else "")
 
 
-def _measured_lines(one: Prediction, measured: MeasuredKernel) -> list[tuple[str, int, float, float | None]]:
+def measured_lines(one: Prediction, measured: MeasuredKernel) -> list[tuple[str, int, float, float | None]]:
     """(file, line, part of the samples, predicted part): a file is the same by its name, wherever it lay."""
     predicted: dict[tuple[str, int], float] = {}
     for item in one.lines:
@@ -523,60 +472,6 @@ def measured_json(one: Prediction, measured: MeasuredKernel | None) -> dict[str,
         "seconds": measured.seconds,
         "lines": [
             {"file": file, "line": line, "share": share, "predicted": predicted}
-            for file, line, share, predicted in _measured_lines(one, measured)
+            for file, line, share, predicted in measured_lines(one, measured)
         ],
     }
-
-
-def joined_trace(
-    captures: Sequence[Capture], predicted: Mapping[str, Prediction], measured: Sequence[MeasuredKernel]
-) -> dict[str, Any]:
-    """One Chrome trace: of each capture its compile and one predicted CTA, and what Proton measured of its kernel.
-
-    Each is a process with a clock of its own, which begins at 0. A measured span has the capture, its predicted time
-    and a line's predicted share as arguments. Of a tree of hatchet, which has no times of launches, each launch takes
-    the mean, one after another, and lines follow by their samples.
-    """
-    processes: list[_Process] = []
-    for capture in captures:
-        one = predicted[capture.id]
-        if capture.times is not None:
-            processes.append((f"{capture.name}: compile", {1: "compile"}, _compile_spans(capture)))
-        processes.append((f"{capture.name}: one CTA, predicted", *_predicted_process(one)[1:]))
-        for kernel in (item for item in measured if item.is_of(capture.name)):
-            processes += _measured_processes(capture, one, kernel)
-    return _chrome_trace(processes)
-
-
-def _measured_processes(capture: Capture, one: Prediction, kernel: MeasuredKernel) -> Iterator[_Process]:
-    joined = {"capture": capture.id[:16], "predicted_us": one.seconds * 1e6}
-    if spans := kernel.spans or _spread(kernel):
-        yield _measured_process(f"{kernel.name}: launches", spans, joined)
-    by_process: dict[str, list[MeasuredSpan]] = {}
-    for span in kernel.scopes:
-        by_process.setdefault(span.process, []).append(span)
-    for name, scopes in by_process.items():
-        yield _measured_process(f"{name}: scopes", scopes, {})
-    mean_us = kernel.seconds / kernel.launches * 1e6 if kernel.launches else float(sum(kernel.samples.values()))
-    start, lines = 0.0, _Spans()
-    for file, line, share, predicted in _measured_lines(one, kernel):
-        arguments = {"file": file, "line": line, "share": share, "predicted_share": predicted}
-        lines.append((f"{file.rpartition('/')[2]}:{line}", "line", 1, start, share * mean_us, arguments))
-        start += share * mean_us
-    if lines:
-        yield f"{kernel.name}: lines, measured by Proton", {1: "lines, by samples"}, lines
-
-
-def _spread(kernel: MeasuredKernel) -> list[MeasuredSpan]:
-    if not kernel.launches:
-        return []
-    mean_us = kernel.seconds / kernel.launches * 1e6
-    shown = min(kernel.launches, 1000)
-    return [MeasuredSpan(kernel.name, "mean", number * mean_us, mean_us) for number in range(shown)]
-
-
-def _measured_process(name: str, spans: Sequence[MeasuredSpan], arguments: dict[str, Any]) -> _Process:
-    tracks = dict(enumerate(dict.fromkeys(span.track for span in spans), 1))
-    numbers = {track: number for number, track in tracks.items()}
-    rows = [(span.name, "measured", numbers[span.track], span.start_us, span.duration_us, arguments) for span in spans]
-    return f"{name}, measured by Proton", tracks, rows

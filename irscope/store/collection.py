@@ -106,8 +106,10 @@ class Collection(_Indexed):
     A process that is killed loses nothing, several may write at once, and files may be copied and removed.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, keeps_elements: bool = True) -> None:
+        """`keeps_elements`: whether captures that are added keep the elements of tensors that they hold."""
         super().__init__(folder)
+        self._keeps_elements = keeps_elements
         self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
@@ -125,7 +127,7 @@ class Collection(_Indexed):
         before = path.is_file()
         if before and is_worse(path, capture):
             return self.added.setdefault(path.name, "kept")
-        save(capture, path)
+        save(capture if self._keeps_elements else capture.without_elements(), path)
         return self.added.setdefault(path.name, "replaced" if before else "new")
 
     @contextmanager

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.product import ROOT, Run
 
+MATMUL = next((ROOT / "tests" / "data" / "layouts").glob("matmul-*.irscope"))
 STEP = re.compile(
     r"^      - name: (?P<name>.+)\n(?:        .+\n)*?        run: (?P<script>\|\n(?:          .+\n)+|.+\n)",
     re.MULTILINE,
@@ -53,6 +54,48 @@ def test_the_workflow(irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "| instructions 1" in (tmp_path / "summary.md").read_text().replace("instructions 1 →", "| instructions 1")
     (run,) = json.loads((tmp_path / "check.sarif").read_text())["runs"]
     assert [one["ruleId"] for one in run["results"]] == ["baseline"]
+
+
+_GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "owner/kernels", "GITHUB_SHA": "0123abc"}
+_GITLAB = {"CI_PROJECT_URL": "https://gitlab.com/group/kernels", "CI_COMMIT_SHA": "0123abc"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "origin", "address"),
+    [
+        ({}, "", ""),
+        ({}, "file:///home/me/irscope", ""),
+        ({}, "https://example.org/irscope.git", "https://example.org/irscope.git"),
+        (_GITHUB | {"GITHUB_ACTION_REPOSITORY": "owner/irscope"}, "", "https://github.com/owner/irscope"),
+        (
+            _GITHUB | {"GITHUB_WORKSPACE": "/work", "GITHUB_ACTION_REPOSITORY": ""},
+            "file:///work/third%20party/irscope",
+            "https://github.com/owner/kernels/tree/0123abc/third%20party/irscope",
+        ),
+        (_GITHUB | {"GITHUB_WORKSPACE": "/work"}, "file:///elsewhere/irscope", ""),
+        (
+            _GITLAB | {"CI_PROJECT_DIR": "/builds/kernels"},
+            "file:///builds/kernels/irscope.whl",
+            "https://gitlab.com/group/kernels/-/tree/0123abc/irscope.whl",
+        ),
+    ],
+)
+def test_sarif_says_where_irscope_is_to_be_found(
+    irscope: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    origin: str,
+    address: str,
+) -> None:
+    for name in (*_GITHUB, *_GITLAB, "GITHUB_ACTION_REPOSITORY", "GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("irscope.cli.check.installed_from", lambda: {"url": origin} if origin else {})
+    assert irscope("check", MATMUL, "--max-regs", "255", "--also", tmp_path / "check.sarif")[0] == 0
+    (run,) = json.loads((tmp_path / "check.sarif").read_text())["runs"]
+    assert run["tool"]["driver"].get("informationUri", "") == address
 
 
 def test_the_hook_names_a_command_that_is_there() -> None:

@@ -82,10 +82,15 @@ def test_tritonparse_accepts_the_trace(irscope: Run, tmp_path: Path) -> None:
     assert irscope("export", FLASH, "--tritonparse", "-o", path)[0] == 0
     assert validation.validate_trace_file(str(path))["errors"] == []
     unified_parse(source=str(tmp_path / "raw"), out=str(tmp_path / "parsed"), overwrite=True)
-    assert _mapped(tmp_path / "parsed"), "its parser found no line of Python"
+    payload = _compilation(tmp_path / "parsed")
+    assert payload["source_mappings"]["ttgir"], "its parser found no line of Python"
+    # Its viewer (website/src/utils/dataLoader.ts) passes over a compile without these, and names it by the first path.
+    assert payload["metadata"]["hash"]
+    assert payload["file_path"].keys() == payload["file_content"].keys()
+    assert next(iter(payload["file_path"])).rpartition(".")[0] == load(FLASH).name
 
 
-def _mapped(folder: Path) -> dict[str, Any]:
+def _compilation(folder: Path) -> dict[str, Any]:
     import gzip
 
     for path in folder.rglob("*.ndjson*"):
@@ -93,8 +98,8 @@ def _mapped(folder: Path) -> dict[str, Any]:
         for line in (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).splitlines():
             event = json.loads(line)
             if event["event_type"] == "compilation":
-                return event["payload"]["source_mappings"]["ttgir"]
-    return {}
+                return event["payload"]
+    raise AssertionError("no compile was parsed")
 
 
 def test_wrong_use_is_told(irscope: Run, tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Artifact, Capture
+from irscope.model.launch_record import Argument, LaunchRecord, OtherLaunch
 from irscope.store.collection import Collection, PackedCollection
 from irscope.store.file import from_bytes, is_packed, load, save
 from irscope.store.recent import CaptureStore
@@ -51,6 +53,28 @@ def test_captures_and_collections_are_collected(irscope: Run, kernels: Path, tmp
     assert [row["added"] for row in json.loads(out)].count("replaced") == 1
     assert said.splitlines()[-1] == f"{made}: 4 captures; 0 new, 1 replaced."
     assert irscope("ls", made)[::2] == (0, "")
+
+
+def test_the_elements_of_tensors_are_left_out_of_what_is_shared(irscope: Run, tmp_path: Path) -> None:
+    lengths = Argument(
+        "lengths", "tensor", "int32", shape=(2,), least=77, greatest=4242, data="lengths", result="after"
+    )
+    record = LaunchRecord((lengths, Argument("n", "scalar", "int", value=4096)))
+    capture = load(MATMULS[0])
+    launch = replace(capture.launch, record=record, others=(OtherLaunch((4, 1, 1), record),))
+    save(replace(capture, launch=launch), tmp_path / "own.irscope")
+    for made in (tmp_path / "folder", tmp_path / "one.irscope"):
+        assert irscope("record", tmp_path / "own.irscope", "-o", made, "--no-data")[0] == 0
+        assert irscope("dump", f"{made}::{capture.name}", "-o", tmp_path / "shared.irscope")[0] == 0
+        shared = load(tmp_path / "shared.irscope")
+        for held in (shared.launch.record, shared.launch.others[0].record):
+            assert held == LaunchRecord((Argument("lengths", "tensor", "int32", shape=(2,)), record.arguments[1]))
+        with zipfile.ZipFile(tmp_path / "shared.irscope") as file:
+            assert not any(b"4242" in file.read(name) for name in file.namelist())
+        assert shared.id == capture.id
+    assert load(tmp_path / "own.irscope").launch == launch
+    code, _, said = irscope("record", tmp_path / "own.irscope", "--no-data")
+    assert (code, "-o FOLDER|FILE.irscope" in said) == (2, True)
 
 
 def test_a_capture_that_cannot_be_read_stops_no_command_over_many(irscope: Run, kernels: Path, tmp_path: Path) -> None:

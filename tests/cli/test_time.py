@@ -13,12 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+import irscope as irscope_package
 from irscope.errors import NoDevice, UsageError
 from irscope.model.capture import Failure
 from irscope.store.file import load, save
 from irscope.target import Target
 from tests.cli.product import ROOT, Run
-from tests.trace_format import tracks
+from tests.perfetto import tracks
 
 MATMUL = next((ROOT / "tests" / "data" / "counters").rglob("matmul_naive_kernel.irscope"))
 
@@ -32,14 +33,25 @@ def test_the_time_its_bound_and_the_lines_are_printed(irscope: Run) -> None:
     assert "Python" in out
 
 
-def test_pictures_and_traces_are_written(irscope: Run, tmp_path: Path) -> None:
+def test_a_picture_is_written(irscope: Run, tmp_path: Path) -> None:
     assert irscope("time", MATMUL, "-o", tmp_path / "time.svg")[0] == 0
     assert ElementTree.fromstring((tmp_path / "time.svg").read_text()).tag.endswith("svg")
+
+
+def test_perfetto_reads_the_timeline_of_each_warp(irscope: Run, tmp_path: Path) -> None:
     assert irscope("time", MATMUL, "-o", tmp_path / "x.trace.json")[0] == 0
-    data = json.loads((tmp_path / "x.trace.json").read_text())
-    assert tracks(data)
-    events = data["traceEvents"]
-    assert {event["ph"] for event in events} == {"M", "X"}
+    found = tracks(json.loads((tmp_path / "x.trace.json").read_text()))
+    prediction = irscope_package.time(load(MATMUL))
+    name = f"{prediction.kernel}: one CTA, predicted"
+    assert sorted(found) == [f"{name} / warp {warp}" for warp in range(8)]
+    for warp in range(8):
+        slices = found[f"{name} / warp {warp}"]
+        spans = [span for span in prediction.timeline if span.warp == warp]
+        assert sorted(one.name for one in slices) == sorted(span.why for span in spans)
+        whole_ns = sum(span.end - span.start for span in spans) / prediction.clock_hz * 1e9
+        # The edges of neighbours are rounded alike.
+        assert sum(one.duration_ns for one in slices) == pytest.approx(whole_ns, abs=len(slices) / 2)
+        assert {one.depth for one in slices if one.duration_ns} == {0}
 
 
 def test_a_picture_has_what_is_modelled(irscope: Run, tmp_path: Path) -> None:
@@ -226,22 +238,44 @@ def test_what_proton_measured_stands_beside_the_prediction(irscope: Run, tmp_pat
     code, out, _ = irscope("time", MATMUL, "--proton", PROTON / "matmul.chrome_trace")
     assert "Proton: 3 launches of 12 µs" in out
     assert re.search(r"load +75.0%", out)
-    for name, expected in (
-        ("matmul.hatchet", {"launches": [10], "lines": [2]}),
-        ("matmul.chrome_trace", {"launches": [2, 1], "scopes": [2]}),
-    ):
-        path = tmp_path / f"{name}.trace.json"
-        assert irscope("time", MATMUL, "--proton", PROTON / name, "-o", path)[0] == 0
-        found = tracks(json.loads(path.read_text()))
-        assert any("predicted" in track for track in found)
-        for kind, counts in expected.items():
-            assert [len(spans) for track, spans in found.items() if f": {kind}, measured" in track] == counts
-    events = json.loads((tmp_path / "matmul.hatchet.trace.json").read_text())["traceEvents"]
+    path = tmp_path / "joined.trace.json"
+    assert irscope("time", MATMUL, "--proton", PROTON / "matmul.hatchet", "-o", path)[0] == 0
+    events = json.loads(path.read_text())["traceEvents"]
     (line,) = (event["args"] for event in events if event["name"] == "matmul.py:37" and event.get("cat") == "line")
     (share,) = (
         row["share"] for row in json.loads(irscope("time", MATMUL, "--json")[1])[0]["lines"] if row["line"] == 37
     )
     assert line == {"file": "/home/user/matmul.py", "line": 37, "share": 0.7, "predicted_share": share}
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("matmul.hatchet", {"launches": [10], "lines": [2]}),
+        ("matmul.chrome_trace", {"launches": [2, 1], "scopes": [2]}),
+    ],
+)
+def test_perfetto_reads_what_was_measured(irscope: Run, tmp_path: Path, file: str, expected: dict[str, Any]) -> None:
+    path = tmp_path / "joined.trace.json"
+    assert irscope("time", MATMUL, "--proton", PROTON / file, "-o", path)[0] == 0
+    found = tracks(json.loads(path.read_text()))
+    assert len([track for track in found if ": one CTA, predicted / warp " in track]) == 8
+    for kind, counts in expected.items():
+        assert sorted(len(row) for track, row in found.items() if f": {kind}, measured" in track) == sorted(counts)
+
+
+def test_perfetto_drops_no_launch_that_begins_before_the_last_one_ends(irscope: Run, tmp_path: Path) -> None:
+    launch = {"cat": "kernel", "name": "matmul_naive_kernel", "ph": "X", "tid": 7}
+    events = [launch | {"ts": start, "dur": duration} for start, duration in ((0, 12.5), (12, 9), (25, 9), (26, 9))]
+    (tmp_path / "overlapping.chrome_trace").write_text(json.dumps({"traceEvents": events}))
+    path = tmp_path / "joined.trace.json"
+    assert irscope("time", MATMUL, "--proton", tmp_path / "overlapping.chrome_trace", "-o", path)[0] == 0
+    starts = {
+        track.rpartition(" / ")[2]: [(one.start_ns, one.depth) for one in row]
+        for track, row in tracks(json.loads(path.read_text())).items()
+        if "launches" in track
+    }
+    assert starts == {"stream 7": [(0, 0), (25_000, 0)], "stream 7 (2)": [(12_000, 0), (26_000, 0)]}
 
 
 def test_other_files_than_protons_are_refused(irscope: Run, tmp_path: Path) -> None:

@@ -439,9 +439,12 @@ def trace_of(capture: Capture) -> tuple[dict[str, Any], ...]:
         },
         "cache_hit": False,
     }
+    files = {f"{capture.name}.{stage}": text for stage, text in texts.items()}
     payload: dict[str, Any] = {
         "metadata": metadata | own,
-        "file_content": {f"{capture.name}.{stage}": text for stage, text in texts.items()},
+        # The viewer shows no kernel without paths; a capture has none of Triton's cache.
+        "file_path": {name: name for name in files},
+        "file_content": files,
     }
     kernel = launch.kernel
     if kernel.source and kernel.first_line:

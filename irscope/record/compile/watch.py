@@ -370,10 +370,25 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
                 variables=code_variables(current.target.backend),
                 tools=triton_api.tool_versions(current.target),
             )
-            current.report(known)
             current.identity = partial(_id_of, current, plain(vars(options)), known)
+            front = _front_of(current) if watch.is_virtual else ""
+            current.report(replace(known, front=front))
+            if front and current.may_be_left_out:
+                current.leave_out_known(front)
 
     return add_stages
+
+
+def _front_of(current: WatchedCompile) -> str:
+    """What decides a compile that Triton's front end begins, as an id; empty for a text."""
+    source, _ = current.given
+    kernel = getattr(source, "fn", None)
+    if kernel is None:
+        return ""
+    # Triton's own key has the functions, their lines and the constants that they use, but no file and no other global.
+    key = source.hash()
+    used = [(name, value) for (name, _), (value, _) in kernel.used_global_vals.items()]
+    return current.identity(repr((kernel.fn.__code__.co_filename, key, used)))
 
 
 def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.CompilerKnown, source: str) -> str:

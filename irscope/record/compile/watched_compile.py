@@ -347,6 +347,12 @@ class WatchedCompile:
         self._report_artifact(name, result, duration_ns // 1000, used // 1000)
         return result
 
+    def leave_out_known(self, front: str) -> None:
+        """Leave the compile out before its front end runs, if a capture of what that reads is stored."""
+        if known := next((one for one in self.request.known if one.front == front), None):
+            self.report(events.AlreadyStored(self.number, known.id, known.key))
+            raise LeftOut(known.key, {known.stage: known.text})
+
     def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
         """Leave the compile out if a capture of it is stored, or to a worker if the launch need not wait for it."""
         key = str(metadata["hash"])

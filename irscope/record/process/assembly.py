@@ -36,7 +36,7 @@ from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
 from irscope.record.process import events
 from irscope.record.process.diagnosis import ASSEMBLED_FROM, explained
-from irscope.record.process.requests import CompileJob, RecordRequest
+from irscope.record.process.requests import CompileJob, KnownCompile, RecordRequest
 
 
 @dataclass(slots=True)
@@ -83,6 +83,8 @@ class OpenCapture:
     contents: tuple[tuple[str, str, str], ...] = ()
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
+    front: str = ""
+    """As `KnownCompile` has it."""
 
     def take(self, event: events.CompileEvent) -> None:
         """Take an event of this compile, other than a failure."""
@@ -94,6 +96,7 @@ class OpenCapture:
             case events.CompilerKnown():
                 tools = tuple(sorted(event.tools.items()))
                 self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
+                self.front = event.front
             case events.HandedOver():
                 self.job, self.frames, self.log_from = event.job, event.frames, 0
                 self.hashes.add(event.job.key)
@@ -481,6 +484,11 @@ class Assembly:
     def stored(self) -> dict[str, Launch]:
         """The ids of the compiles that were left out, for captures of them are stored, and their launches."""
         return {id_: item.launch for id_, item in self._left_out.items()}
+
+    def known(self, number: int) -> KnownCompile:
+        """How a compile can be left out of another recording, but for its capture."""
+        item = self._open[number]
+        return KnownCompile(item.front, next(iter(item.hashes), ""))
 
     def _launched(self, event: events.Launched) -> None:
         for item in (*self._open.values(), *self._left_out.values()):

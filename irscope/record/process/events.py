@@ -226,6 +226,8 @@ class CompilerKnown(CompileEvent):
     parts: tuple[tuple[str, str], ...]
     variables: tuple[tuple[str, str], ...]
     tools: dict[str, str]
+    front: str = ""
+    """As `KnownCompile` has it."""
 
 
 @dataclass(frozen=True, slots=True)

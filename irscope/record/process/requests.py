@@ -110,6 +110,26 @@ Way = Literal["file", "module", "tests", "notebook", "stdin", "command"]
 standard input; any command, whose Python processes are recorded."""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownCompile:
+    """A compile of which a capture is stored, and what a launch of its kernel needs."""
+
+    front: str
+    """A digest of all that decides the compile, with what the front end reads in place of the IR that it makes."""
+    key: str
+    """In Triton's cache."""
+    id: str = ""
+    """Of the capture."""
+    stage: str = ""
+    text: str = ""
+    """The first stage that tells which arguments the kernel writes."""
+
+    def of(self, capture: Capture) -> KnownCompile:
+        """The compile of this capture."""
+        stage = next((name for name in ("ttir", "ttgir") if name in capture.stages), "")
+        return replace(self, id=capture.id, stage=stage, text=capture.text(stage) if stage else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRequest(RecordingOptions):
     """Which launches to record, and how: the options of the recording, and what they apply to."""
@@ -152,6 +172,8 @@ class RecordRequest(RecordingOptions):
     """Whether the captures name the passes of LLVM that may be left out."""
     stored: tuple[str, ...] = ()
     """The ids of captures that need not be recorded again."""
+    known: tuple[KnownCompile, ...] = ()
+    """Those of which not even the front end is to be run again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     began: str = ""

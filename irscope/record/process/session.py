@@ -36,7 +36,7 @@ from irscope.record.process.child import (
 from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
+from irscope.record.process.requests import KnownCompile, RecordRequest, one_for_each_target, request_from_capture
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
@@ -67,6 +67,8 @@ class Recording:
     """(target, why) for each of several targets that nothing was recorded for."""
     stored: Mapping[str, Launch] = field(default_factory=dict[str, Launch])
     """The ids of captures that were stored before, of compiles that were not made again, and their launches."""
+    known: Mapping[str, KnownCompile] = field(default_factory=dict[str, KnownCompile])
+    """By the id of a capture, how its compile can be left out of another recording."""
 
     @property
     def interrupted(self) -> bool:
@@ -127,6 +129,7 @@ def record_request(
         recordings[-1].signal_number,
         tuple(refusals),
         {id_: launch for recording in recordings for id_, launch in recording.stored.items()},
+        {id_: known for recording in recordings for id_, known in recording.known.items()},
     )
 
 
@@ -158,7 +161,12 @@ def _record_one(
     text = output.decode("utf-8", "replace")
     if request.watches_llvm:
         text = without_talk(text)
-    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=assembly.stored)
+    known = {
+        file.facts.id: assembly.known(number)
+        for number, file in zip(assembly.numbers, finished[0].files, strict=True)
+        if file.facts.status == "ok"
+    }
+    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=assembly.stored, known=known)
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:

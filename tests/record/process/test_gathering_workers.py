@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irscope.model.capture import Capture, Environment
-from irscope.record.process.requests import request_for
+from irscope.record.process.requests import KnownCompile, request_for
 from irscope.record.process.session import Recording, record_request
 
 pytestmark = pytest.mark.triton
@@ -62,12 +62,18 @@ def test_the_script_sees_what_it_sees_without(one_after_another: Recording, side
     assert not side_by_side.stopped
 
 
+def known(recording: Recording) -> tuple[KnownCompile, ...]:
+    captures = {capture.id: capture for capture in recording.captures}
+    return tuple(one.of(captures[id_]) for id_, one in recording.known.items())
+
+
 @pytest.mark.newest
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs: int):
+@pytest.mark.parametrize(("jobs", "is_known"), [(1, False), (3, False), (1, True), (3, True)])
+def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs: int, is_known: bool):
     ids = tuple(capture.id for capture in one_after_another.captures if capture.status == "ok")
     request = request_for(SCRIPT, targets="cuda:90", config="all", arguments=("all",), jobs=jobs)
-    again = record_request(replace(request, disassemble=False, layouts=False, stored=ids))
+    request = replace(request, disassemble=False, layouts=False, stored=ids)
+    again = record_request(replace(request, known=known(one_after_another) if is_known else ()))
     assert sorted(again.stored) == sorted(ids)
     assert [capture.name for capture in again.captures] == ["tuned", "refused_by_the_assembler"]
     assert again.output == one_after_another.output
@@ -86,6 +92,59 @@ def test_the_first_configuration_is_the_same_where_it_is_stored(jobs: int):
     assert len(again.captures) == len(first.captures) - len(ok)
     assert {id_: launch.grid for id_, launch in again.stored.items()} == {id_: ok[id_].launch.grid for id_ in ok}
     assert again.output == first.output
+
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+FACTOR = tl.constexpr(2)
+
+@triton.jit
+def scaled(x):
+    return x * FACTOR
+
+@triton.jit
+def product(x, y, BLOCK: tl.constexpr):
+    tl.static_print("the front end ran")
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, scaled(tl.load(x + at)))
+
+class Buffer:
+    dtype = "fp32"
+    def data_ptr(self): return 4096
+
+product[(4,)](Buffer(), Buffer(), BLOCK=128)
+"""
+
+
+def test_the_front_end_runs_where_anything_that_it_reads_changed(tmp_path: Path):
+    """Of a kernel that is as it was, it does not."""
+    script = tmp_path / "kernel.py"
+    script.write_text(KERNEL)
+    request = replace(request_for(script, targets="cuda:90"), disassemble=False, layouts=False)
+    first = record_request(request)
+    (capture,) = first.captures
+    request = replace(request, stored=(capture.id,), known=known(first))
+    for before, after, is_same in (
+        ("(4,)]", "(8,)]", True),
+        ("class Buffer:", "# A comment.\nclass Buffer:", True),
+        ("constexpr(2)", "constexpr(3)", False),
+        ("return x * FACTOR", "return x + FACTOR", False),
+        ("@triton.jit\ndef product", "\n@triton.jit\ndef product", False),
+        ("BLOCK=128", "BLOCK=256", False),
+        ("BLOCK=128", "BLOCK=128, num_warps=8", False),
+        ('"fp32"', '"fp16"', False),
+    ):
+        script.write_text(KERNEL.replace(before, after))
+        again = record_request(request)
+        ran = "the front end ran" in again.output
+        assert (ran, list(again.stored), len(again.captures)) == (
+            (False, [capture.id], 0) if is_same else (True, [], 1)
+        ), after
+    script.write_text(KERNEL)
+    (other,) = record_request(replace(request, targets=("cuda:80",))).captures
+    assert other.id != capture.id
 
 
 def test_what_fails_in_a_worker_ends_the_program_where_it_was_launched():
