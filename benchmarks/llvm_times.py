@@ -41,8 +41,8 @@ _ROW = re.compile(r"^\s+(?:[\d.]+ \(\s*[\d.]+%\)\s+){0,3}(?P<seconds>[\d.]+) \(\
 class Named(LlvmPasses):
     """LLVM's passes of a compile, with the names that the report has for those of the middle end."""
 
-    def __init__(self, folder: str) -> None:
-        super().__init__("cuda", PassPlan(), is_timed=True, prints=False, folder=folder)
+    def __init__(self) -> None:
+        super().__init__("cuda", PassPlan(), is_timed=True, prints=False)
         self.library = self._libraries[0]
         self.classes: dict[str, str] = {}
         """`licm` of `LICMPass`."""
@@ -53,11 +53,11 @@ class Named(LlvmPasses):
         events = json.loads(trace.data)["traceEvents"]
         for row in sorted(events, key=lambda row: (row.get("ts", 0), -row.get("dur", 0))):
             if row["name"] == MARK:
-                asked = str(row.get("args", {}).get("detail", "")).partition("#")[0]
+                asked = str(row.get("args", {}).get("detail", ""))
             elif row.get("ph") == "X" and asked and not row["name"].startswith(("Run", "Opt", "Pass", "Total")):
                 self.classes.setdefault(row["name"], asked)
                 asked = ""
-        return llvm_spans(trace)
+        return llvm_spans([trace])
 
     def name_of(self, text: str) -> str:
         """The name here of a row of the report: `licm` of `LICMPass`, `nvptx-isel` of the selector's description."""
@@ -115,7 +115,7 @@ def measured() -> dict[str, tuple[int, int]]:
     ours, theirs = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
-        passes = Named(folder)
+        passes = Named()
         path, exported = triton_api.compiler_library()
         addresses = function_addresses(path, (_PARSE, _REPORT), exported)
 

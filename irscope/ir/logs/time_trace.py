@@ -7,6 +7,7 @@ longer than making them, so it is done here, after the compile and outside of it
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -15,7 +16,8 @@ from irscope.ir.logs.dump import pass_identifier
 from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
 
 MARK = "irscope"
-"""The name of irscope's own events in a time trace: the first one when it begins, then one for each pass."""
+"""The name of irscope's own events in a time trace: the first one when it begins, then one for each pass that LLVM asks
+for, with its name."""
 
 _LEAST_US = 20
 """Analyses that take less are left to the pass that they are for."""
@@ -50,7 +52,7 @@ def compile_times(
 ) -> CompileTimes:
     """The parts of a compile in the order they began, counted from the first."""
     spans = [TimeSpan(*part) for part in _without_irscope(parts)]
-    spans = _joined(spans, [span for trace in traces for span in llvm_spans(trace)])
+    spans = _joined(spans, llvm_spans(traces))
     first_ns = spans[0].start_ns if spans else 0
     moved = tuple(replace(span, start_ns=span.start_ns - first_ns) for span in spans)
     return CompileTimes(moved, processor_ns, notes)
@@ -117,8 +119,14 @@ def _begin(row: tuple[TimeSpan, bool]) -> tuple[int, bool, int]:
     return row[0].start_ns, row[1], row[0].depth
 
 
-def llvm_spans(trace: LlvmTrace) -> list[TimeSpan]:
-    """The passes of a time trace, and the analyses that each computed within it."""
+def llvm_spans(traces: Iterable[LlvmTrace]) -> list[TimeSpan]:
+    """The passes of a compile's time traces, and the analyses that each computed within it."""
+    counts = Counter[str]()
+    return [span for trace in traces for span in _spans_of(trace, counts)]
+
+
+def _spans_of(trace: LlvmTrace, counts: Counter[str]) -> list[TimeSpan]:
+    """`counts`: how often each pass was asked for before; those of this trace are added."""
     events = cast("list[dict[str, Any]]", json.loads(trace.data).get("traceEvents", []))
     rows = [row for row in events if row.get("ph") == "X" and not row["name"].startswith("Total ")]
     rows.sort(key=lambda row: (row["ts"], -row["dur"]))
@@ -131,20 +139,21 @@ def llvm_spans(trace: LlvmTrace) -> list[TimeSpan]:
     for row in rows:
         detail = str(row.get("args", {}).get("detail", ""))
         if row["name"] == MARK:
+            if not detail:
+                continue
+            known = _name_in_plans(detail, trace)
+            counts[known] += 1
             # The code generator asks from within the pass, the middle end just before it.
-            argument = detail.rpartition("#")[0]
-            is_again = bool(spans) and spans[-1].name == argument
-            if detail and latest is not None and (row["ts"] == latest["ts"] or is_again):
-                spans[-1] = replace(spans[-1], name=detail)
+            is_again = bool(spans) and spans[-1].name == known
+            if latest is not None and (row["ts"] == latest["ts"] or is_again):
+                spans[-1] = replace(spans[-1], name=f"{known}#{counts[known]}")
             else:
-                asked = detail
+                asked = f"{known}#{counts[known]}"
             continue
         of_code_generator = row["name"] in ("RunPass", "RunLoopPass")
-        name = trace.arguments.get(detail) or detail if of_code_generator else row["name"]
-        if name.startswith(_STRUCTURE) or name.endswith(("PassAdaptor", "Pass Manager")):
+        name = _name_in_plans(detail, trace) if of_code_generator else row["name"]
+        if name.startswith(_STRUCTURE) or name.endswith(("PassAdaptor", "Pass_Manager")):
             continue
-        if of_code_generator:
-            name = pass_identifier(name)
         while ends and row["ts"] >= ends[-1]:
             ends.pop()
         is_pass = of_code_generator or (not ends and not name.endswith(_ANALYSES))
@@ -157,3 +166,8 @@ def llvm_spans(trace: LlvmTrace) -> list[TimeSpan]:
         latest = row if is_pass else latest
         ends.append(row["ts"] + row["dur"])
     return spans
+
+
+def _name_in_plans(text: str, trace: LlvmTrace) -> str:
+    """`machine-cse` of the code generator's `Machine Common Subexpression Elimination`; the middle end has arguments."""
+    return trace.arguments.get(text) or pass_identifier(text)

@@ -56,15 +56,15 @@ def test_irscope_is_cut_where_the_compiler_runs_in_it() -> None:
 def test_passes_of_llvm_stand_in_the_part_around_them() -> None:
     parts: list[Part] = [("llir", "stage", 0, 900_000, 0), ("llvm-opt", "pass", 100_000, 500_000, 1)]
     llvm = trace(
-        event("irscope", 5, 0, "sroa#1"),
+        event("irscope", 5, 0, "sroa"),
         event("SROAPass", 6, 60, "kernel"),
         event("DominatorTreeAnalysis", 10, 30, "kernel"),
         event("AAManager", 45, 2, "kernel"),
         event("PassManager<llvm::Function>", 70, 80, "kernel"),
         event("RunPass", 200, 50, "Machine CSE"),
-        event("irscope", 200, 0, "machine-cse#1"),
+        event("irscope", 200, 0, "Machine CSE"),
         event("RunPass", 260, 9, "NVPTX Image Optimizer"),
-        event("irscope", 261, 0, "NVPTX_Image_Optimizer#1"),
+        event("irscope", 261, 0, "NVPTX Image Optimizer"),
         event("RunPass", 280, 9, "Required Pass"),
         begun_ns=100_000,
     )
