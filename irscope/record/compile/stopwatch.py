@@ -14,7 +14,6 @@ from irscope.model.evidence import SpanKind
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches
 
-
 _NOTHING = nullcontext()
 
 

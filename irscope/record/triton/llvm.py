@@ -17,14 +17,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from irscope.ir.logs.dump import pass_identifier
-from irscope.ir.logs.time_trace import MARK, LlvmTrace
+from irscope.ir.logs.time_trace import MARK, AskedPass, LlvmTrace
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan
 from irscope.record.triton import api as triton_api
@@ -98,25 +98,21 @@ class _Library:
             self._function(_MODE, None, _Pointer, _Text, _Size, ctypes.c_int)(errors, None, 0, 0)
 
     @contextmanager
-    def gate(self, runs: Callable[[str, str], bool] | None, *, marks: bool) -> Iterator[None]:
-        """Ask `runs`, with the name and the argument of a pass, whether it runs, until the end of the block.
+    def gate(self, asked: list[AskedPass], runs: Callable[[str, str], bool] | None) -> Iterator[None]:
+        """Add each pass that LLVM asks for to `asked`, until the end of the block.
 
-        `marks`: whether each pass that is asked for is an event of the time trace. Without `runs` all of them run.
+        `runs` decides, by the name and the argument of a pass, whether it runs; None: all of them do.
         """
-        begin = self._function(_BEGIN, None, _Text, _Size, _Pointer, _Size)
-        end, size = self._function(_END, None), len(_MARK)
 
         def should_run(_: Any, name: int, length: int) -> bool:
-            if marks:
-                begin(_MARK, size, name, length)
-                end()
-            if runs is None:
-                return True
-            try:
-                return runs(*self._named(ctypes.string_at(name, length)))
-            except Exception:
+            # LLVM asks hundreds of times in a compile.
+            text, answer = ctypes.string_at(name, length), True
+            if runs is not None:
                 # An exception cannot pass through LLVM.
-                return True
+                with suppress(Exception):
+                    answer = runs(*self._named(text))
+            asked.append((time.perf_counter_ns(), text, answer))
+            return answer
 
         table = ctypes.cast(self._function(_GATE, _Pointer)(), ctypes.POINTER(_Pointer))
         before = table[0]
@@ -156,7 +152,7 @@ class _Library:
         return rows
 
     def _named(self, text: bytes) -> tuple[str, str]:
-        """A pass as plans name it, and its argument: it is asked for hundreds of times in a compile."""
+        """A pass as plans name it, and its argument."""
         if text not in self._names:
             name = text.decode("utf-8", "replace")
             argument = self.argument_of(name)
@@ -164,12 +160,15 @@ class _Library:
         return self._names[text]
 
     @contextmanager
-    def trace(self, stage: str, take: Callable[[LlvmTrace], None]) -> Iterator[None]:
-        """Give the time trace of the block to `take`; `stage`: the passes of one register when it first runs."""
+    def trace(self, stage: str, asked: list[AskedPass], take: Callable[[LlvmTrace], None]) -> Iterator[None]:
+        """Give the time trace of the block to `take`, with the passes that LLVM asked for.
+
+        `stage`: the passes of one register when it first runs.
+        """
         self._function(_TRACE, None, ctypes.c_uint, _Text, _Size, ctypes.c_bool)(0, b"", 0, False)
-        self._function(_BEGIN, None, _Text, _Size, _Text, _Size)(_MARK, len(_MARK), b"", 0)
-        self._function(_END, None)()
-        begun_ns = time.perf_counter_ns()
+        # The first call of a function takes several microseconds, in which its moment is not known.
+        self._mark()
+        begun_ns = self._mark()
         try:
             yield
         finally:
@@ -183,7 +182,16 @@ class _Library:
             if stage not in self._traced:
                 self._traced.add(stage)
                 self._arguments |= self._registered()
-            take(LlvmTrace(data, begun_ns, dict(self._arguments)))
+            take(LlvmTrace(data, begun_ns, tuple(asked), dict(self._arguments)))
+
+    def _mark(self) -> int:
+        """Add an event without duration to the trace that is being made, and return its moment."""
+        begin, end = self._function(_BEGIN, None, _Text, _Size, _Text, _Size), self._function(_END, None)
+        before_ns = time.perf_counter_ns()
+        begin(_MARK, len(_MARK), b"", 0)
+        moment_ns = (before_ns + time.perf_counter_ns()) // 2
+        end()
+        return moment_ns
 
 
 _library = cache(_Library)
@@ -233,9 +241,10 @@ class LlvmPasses:
                 if not self._prints:
                     library.print_nothing()
                     stack.enter_context(library.writes_in_blocks())
-                stack.enter_context(library.gate(self._runs if self._is_listed else None, marks=self._is_timed))
+                asked: list[AskedPass] = []
+                stack.enter_context(library.gate(asked, self._runs if self._is_listed else None))
                 if self._is_timed:
-                    stack.enter_context(library.trace(stage, self.traces.append))
+                    stack.enter_context(library.trace(stage, asked, self.traces.append))
             yield
 
     def _runs(self, known: str, argument: str) -> bool:
