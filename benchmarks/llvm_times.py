@@ -41,23 +41,23 @@ _ROW = re.compile(r"^\s+(?:[\d.]+ \(\s*[\d.]+%\)\s+){0,3}(?P<seconds>[\d.]+) \(\
 class Named(LlvmPasses):
     """LLVM's passes of a compile, with the names that the report has for those of the middle end."""
 
-    def __init__(self, folder: str) -> None:
-        super().__init__("cuda", PassPlan(), is_timed=True, prints=False, folder=folder)
+    def __init__(self) -> None:
+        super().__init__("cuda", PassPlan(), is_timed=True, prints=False)
         self.library = self._libraries[0]
         self.classes: dict[str, str] = {}
         """`licm` of `LICMPass`."""
 
     def read(self, trace: LlvmTrace) -> list[TimeSpan]:
         """The spans of a trace, of which the names are noted."""
-        asked = ""
-        events = json.loads(trace.data)["traceEvents"]
-        for row in sorted(events, key=lambda row: (row.get("ts", 0), -row.get("dur", 0))):
-            if row["name"] == MARK:
-                asked = str(row.get("args", {}).get("detail", "")).partition("#")[0]
-            elif row.get("ph") == "X" and asked and not row["name"].startswith(("Run", "Opt", "Pass", "Total")):
-                self.classes.setdefault(row["name"], asked)
-                asked = ""
-        return llvm_spans(trace)
+        spans = llvm_spans([trace])
+        names = {(span.start_ns, span.duration_ns): span.name.partition("#")[0] for span in spans}
+        events = [row for row in json.loads(trace.data)["traceEvents"] if row["ph"] == "X"]
+        begun_ns = trace.begun_ns - 1000 * max(row["ts"] for row in events if row["name"] == MARK)
+        for row in events:
+            place = begun_ns + 1000 * row["ts"], 1000 * row["dur"]
+            if place in names and not row["name"].startswith(("Run", "Opt", "Pass", "Total")):
+                self.classes.setdefault(row["name"], names[place])
+        return spans
 
     def name_of(self, text: str) -> str:
         """The name here of a row of the report: `licm` of `LICMPass`, `nvptx-isel` of the selector's description."""
@@ -115,7 +115,7 @@ def measured() -> dict[str, tuple[int, int]]:
     ours, theirs = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
-        passes = Named(folder)
+        passes = Named()
         path, exported = triton_api.compiler_library()
         addresses = function_addresses(path, (_PARSE, _REPORT), exported)
 

@@ -7,6 +7,7 @@ longer than making them, so it is done here, after the compile and outside of it
 from __future__ import annotations
 
 import json
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -15,11 +16,12 @@ from irscope.ir.logs.dump import pass_identifier
 from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
 
 MARK = "irscope"
-"""The name of irscope's own events in a time trace: the first one when it begins, then one for each pass."""
+"""The name of irscope's own events in a time trace, when it begins: the moment of the last one is known."""
 
 _LEAST_US = 20
 """Analyses that take less are left to the pass that they are for."""
 _ANALYSES = ("Analysis", "Proxy", "AA", ">")
+_MOVED_NS = range(-3000, 3001, 250)
 # Managers and adaptors, which only run the passes within them.
 _STRUCTURE = (
     "PassManager<",
@@ -34,13 +36,19 @@ Part = tuple[str, SpanKind, int, int, int]
 """Name, kind, start in nanoseconds, duration, and the parts around it: the fields of a TimeSpan."""
 
 
+AskedPass = tuple[int, bytes, bool]
+"""A pass that LLVM asked to run: when, by the clock of the parts; its name; the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class LlvmTrace:
     """One time trace as LLVM wrote it."""
 
     data: bytes
     begun_ns: int
-    """The moment of its first mark, by the clock of the parts."""
+    """The moment of its last mark, by the clock of the parts."""
+    asked: tuple[AskedPass, ...]
+    """In the order of its passes."""
     arguments: Mapping[str, str]
     """The arguments of the code generator's passes by their names: `machine-cse`."""
 
@@ -50,7 +58,7 @@ def compile_times(
 ) -> CompileTimes:
     """The parts of a compile in the order they began, counted from the first."""
     spans = [TimeSpan(*part) for part in _without_irscope(parts)]
-    spans = _joined(spans, [span for trace in traces for span in llvm_spans(trace)])
+    spans = _joined(spans, llvm_spans(traces))
     first_ns = spans[0].start_ns if spans else 0
     moved = tuple(replace(span, start_ns=span.start_ns - first_ns) for span in spans)
     return CompileTimes(moved, processor_ns, notes)
@@ -117,43 +125,110 @@ def _begin(row: tuple[TimeSpan, bool]) -> tuple[int, bool, int]:
     return row[0].start_ns, row[1], row[0].depth
 
 
-def llvm_spans(trace: LlvmTrace) -> list[TimeSpan]:
-    """The passes of a time trace, and the analyses that each computed within it."""
+def llvm_spans(traces: Iterable[LlvmTrace]) -> list[TimeSpan]:
+    """The passes of a compile's time traces, and the analyses that each computed within it."""
+    counts = Counter[str]()
+    return [span for trace in traces for span in _spans_of(trace, counts)]
+
+
+def _spans_of(trace: LlvmTrace, counts: Counter[str]) -> list[TimeSpan]:
+    """`counts`: how often each pass was asked for before; those of this trace are added."""
     events = cast("list[dict[str, Any]]", json.loads(trace.data).get("traceEvents", []))
     rows = [row for row in events if row.get("ph") == "X" and not row["name"].startswith("Total ")]
     rows.sort(key=lambda row: (row["ts"], -row["dur"]))
-    first = next((row["ts"] for row in rows if row["name"] == MARK), 0)
-    begun_ns = trace.begun_ns - first * 1000
+    marked = max((row["ts"] for row in rows if row["name"] == MARK), default=0)
+    begun_ns = trace.begun_ns - marked * 1000
     spans: list[TimeSpan] = []
+    generators = set[str]()
     ends: list[float] = []
-    latest: dict[str, Any] | None = None
-    asked = ""
     for row in rows:
-        detail = str(row.get("args", {}).get("detail", ""))
-        if row["name"] == MARK:
-            # The code generator asks from within the pass, the middle end just before it.
-            argument = detail.rpartition("#")[0]
-            is_again = bool(spans) and spans[-1].name == argument
-            if detail and latest is not None and (row["ts"] == latest["ts"] or is_again):
-                spans[-1] = replace(spans[-1], name=detail)
-            else:
-                asked = detail
-            continue
         of_code_generator = row["name"] in ("RunPass", "RunLoopPass")
-        name = trace.arguments.get(detail) or detail if of_code_generator else row["name"]
-        if name.startswith(_STRUCTURE) or name.endswith(("PassAdaptor", "Pass Manager")):
+        name = _name_in_plans(str(row["args"]["detail"]), trace) if of_code_generator else row["name"]
+        if name.startswith((MARK, *_STRUCTURE)) or name.endswith(("PassAdaptor", "Pass_Manager")):
             continue
-        if of_code_generator:
-            name = pass_identifier(name)
         while ends and row["ts"] >= ends[-1]:
             ends.pop()
         is_pass = of_code_generator or (not ends and not name.endswith(_ANALYSES))
         if not is_pass and row["dur"] < _LEAST_US:
             continue
-        if is_pass and not of_code_generator and asked:
-            name, asked = asked, ""
         kind: SpanKind = "llvm" if is_pass else "llvm analysis"
         spans.append(TimeSpan(name, kind, begun_ns + row["ts"] * 1000, row["dur"] * 1000, len(ends)))
-        latest = row if is_pass else latest
         ends.append(row["ts"] + row["dur"])
-    return spans
+        if of_code_generator:
+            generators.add(name)
+    return _numbered(spans, generators, trace, counts)
+
+
+def _numbered(
+    spans: Sequence[TimeSpan], generators: set[str], trace: LlvmTrace, counts: Counter[str]
+) -> list[TimeSpan]:
+    """The passes that LLVM asked for with their names in plans: `licm#2` for the second run of `LICMPass`.
+
+    `generators`: the names of the code generator's.
+    """
+    asked: list[tuple[int, str]] = []
+    numbers: dict[str, deque[int]] = {}
+    for at, text, runs in trace.asked:
+        name = _name_in_plans(text.decode("utf-8", "replace"), trace)
+        counts[name] += 1
+        if runs:
+            asked.append((at, name))
+            numbers.setdefault(name, deque()).append(counts[name])
+    names = _names_by_clock([span for span in spans if span.kind == "llvm"], generators, asked)
+    named: list[TimeSpan] = []
+    for span in spans:
+        name = names.get(span.name, span.name)
+        if span.kind == "llvm" and numbers.get(name):
+            span = replace(span, name=f"{name}#{numbers[name].popleft()}")
+        named.append(span)
+    return named
+
+
+def _names_by_clock(
+    passes: Sequence[TimeSpan], generators: set[str], asked: Sequence[tuple[int, str]]
+) -> dict[str, str]:
+    """`LICMPass` → `licm`, `CodeGen_Prepare` → `codegenprepare`: what the trace calls a pass, and the name in plans.
+
+    The middle end's trace has classes, and it asks for a pass just before that runs. The code generator asks from
+    within a pass, for nearly all by the name in its trace. Nobody asks for what must run. The times of a trace are
+    whole microseconds from a begin that is known to one or two: they are moved by what gives most questions a class.
+    """
+    known = {name for _, name in asked}
+    classes = [span for span in passes if span.name not in generators]
+    tries = [_votes(classes, [(at + moved, name) for at, name in asked]) for moved in _MOVED_NS]
+    most = max(votes.total() for votes in tries)
+    best = [votes for votes in tries if votes.total() == most]
+    names: dict[str, str] = {}
+    # In the middle of those that do, a rounded time decides least.
+    for (found, name), _ in best[len(best) // 2].most_common():
+        names.setdefault(found, name)
+    for at, name in asked:
+        if name in generators or name in names.values():
+            continue
+        free: list[tuple[int, str]] = []
+        for span in passes:
+            if span.name not in names and span.name not in known:
+                end_ns = span.start_ns + span.duration_ns * (span.name in generators)
+                free.append((max(span.start_ns - at, at - end_ns, 0), span.name))
+        distance_ns, found = min(free, default=(_MOVED_NS.stop, ""))
+        if distance_ns < _MOVED_NS.stop:
+            names[found] = name
+    return names
+
+
+def _votes(classes: Sequence[TimeSpan], asked: Sequence[tuple[int, str]]) -> Counter[tuple[str, str]]:
+    """How often the last question before a run of a class was for a name."""
+    coming = deque(asked)
+    votes = Counter[tuple[str, str]]()
+    for span in classes:
+        latest = ""
+        while coming and coming[0][0] <= span.start_ns:
+            latest = coming.popleft()[1]
+        if latest:
+            votes[span.name, latest] += 1
+    return votes
+
+
+def _name_in_plans(text: str, trace: LlvmTrace) -> str:
+    """`machine-cse` of `Machine Common Subexpression Elimination`; the middle end asks by arguments."""
+    return trace.arguments.get(text) or pass_identifier(text)

@@ -7,55 +7,48 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, cast
 
 from irscope.ir.logs.time_trace import Part
 from irscope.model.evidence import SpanKind
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches
 
-
-class _Part:
-    """One part, and the block that is timed: hundreds in a compile, and a generator takes three times as long."""
-
-    __slots__ = ("_stopwatch", "depth", "duration_ns", "kind", "name", "start_ns")
-
-    def __init__(self, stopwatch: Stopwatch, name: str, kind: SpanKind) -> None:
-        # First its time: what is done here between two parts is in none of them.
-        self.start_ns = perf_counter_ns()
-        self._stopwatch, self.name = stopwatch, name
-        self.kind: SpanKind = kind
-        self.depth, self.duration_ns = len(stopwatch.under_way), 0
-
-    def __enter__(self) -> None:
-        self._stopwatch.begun.append(self)
-        self._stopwatch.under_way.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        self._stopwatch.under_way.pop()
-        self.duration_ns = perf_counter_ns() - self.start_ns
-
-
 _NOTHING = nullcontext()
 
 
 class Stopwatch:
-    """Notes the parts of one compile, in the order they begin, for `compile_times` to read afterwards."""
+    """Notes the parts of one compile, in the order they begin, for `compile_times` to read afterwards.
+
+    Hundreds begin in a compile: a part is a list, and the block that is timed is the stopwatch itself.
+    """
 
     def __init__(self) -> None:
-        self.begun: list[_Part] = []
-        self.under_way: list[_Part] = []
+        self._begun: list[list[Any]] = []
+        self._under_way: list[list[Any]] = []
         self._processor_ns = processor_ns()
 
     def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
-        """Time a block."""
-        if kind == "irscope" and self.under_way and self.under_way[-1].kind == "irscope":
+        """Time a block, which begins at once."""
+        under_way = self._under_way
+        if kind == "irscope" and under_way and under_way[-1][1] == "irscope":
             return _NOTHING
-        return _Part(self, name, kind)
+        # As `Part` has it, without a duration until it ends.
+        part = [name, kind, perf_counter_ns(), 0, len(under_way)]
+        self._begun.append(part)
+        under_way.append(part)
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        part = self._under_way.pop()
+        part[3] = perf_counter_ns() - part[2]
 
     def parts(self) -> tuple[Part, ...]:
         """All that began."""
-        return tuple((part.name, part.kind, part.start_ns, part.duration_ns, part.depth) for part in self.begun)
+        return cast("tuple[Part, ...]", tuple(map(tuple, self._begun)))
 
     def used_ns(self) -> int:
         """Processor time since it was made."""

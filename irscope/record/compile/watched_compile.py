@@ -242,7 +242,6 @@ class WatchedCompile:
                 self.request.plan,
                 is_timed=self.request.times,
                 prints=self.request.llvm_passes,
-                folder=parent_of_temporaries(),
             )
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from irscope.ir.logs.dump import pass_identifier
-from irscope.ir.logs.time_trace import MARK, LlvmTrace
+from irscope.ir.logs.time_trace import MARK, AskedPass, LlvmTrace
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan
 from irscope.record.triton import api as triton_api
@@ -58,7 +57,7 @@ _STAGE_OF_MIDDLE_END = "llir"
 
 _Text, _Size, _Pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
 # A StringRef is passed as two words. bool shouldRunPass(StringRef, StringRef), bool isEnabled(), passEnumerate(info *)
-_ShouldRun = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer, _Pointer, _Size, _Pointer, _Size)
+_ShouldRun = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer, _Pointer, _Size)
 _IsEnabled = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer)
 _Enumerated = ctypes.CFUNCTYPE(None, _Pointer, _Pointer)
 
@@ -99,15 +98,21 @@ class _Library:
             self._function(_MODE, None, _Pointer, _Text, _Size, ctypes.c_int)(errors, None, 0, 0)
 
     @contextmanager
-    def gate(self, runs: Callable[[str, str], bool]) -> Iterator[None]:
-        """Ask `runs`, with the name and the argument of a pass, whether it runs, until the end of the block."""
+    def gate(self, asked: list[AskedPass], runs: Callable[[str, str], bool] | None) -> Iterator[None]:
+        """Add each pass that LLVM asks for to `asked`, until the end of the block.
 
-        def should_run(_: Any, name: int, length: int, *__: Any) -> bool:
-            try:
-                return runs(*self._named(ctypes.string_at(name, length)))
-            except Exception:
+        `runs` decides, by the name and the argument of a pass, whether it runs; None: all of them do.
+        """
+
+        def should_run(_: Any, name: int, length: int) -> bool:
+            # LLVM asks hundreds of times in a compile.
+            text, answer = ctypes.string_at(name, length), True
+            if runs is not None:
                 # An exception cannot pass through LLVM.
-                return True
+                with suppress(Exception):
+                    answer = runs(*self._named(text))
+            asked.append((time.perf_counter_ns(), text, answer))
+            return answer
 
         table = ctypes.cast(self._function(_GATE, _Pointer)(), ctypes.POINTER(_Pointer))
         before = table[0]
@@ -147,7 +152,7 @@ class _Library:
         return rows
 
     def _named(self, text: bytes) -> tuple[str, str]:
-        """A pass as plans name it, and its argument: it is asked for hundreds of times in a compile."""
+        """A pass as plans name it, and its argument."""
         if text not in self._names:
             name = text.decode("utf-8", "replace")
             argument = self.argument_of(name)
@@ -155,16 +160,21 @@ class _Library:
         return self._names[text]
 
     @contextmanager
-    def trace(self, stage: str, take: Callable[[LlvmTrace], None], folder: str | None) -> Iterator[None]:
-        """Give the time trace of the block to `take`; `stage`: the passes of one register when it first runs."""
+    def trace(self, stage: str, asked: list[AskedPass], take: Callable[[LlvmTrace], None]) -> Iterator[None]:
+        """Give the time trace of the block to `take`, with the passes that LLVM asked for.
+
+        `stage`: the passes of one register when it first runs.
+        """
         self._function(_TRACE, None, ctypes.c_uint, _Text, _Size, ctypes.c_bool)(0, b"", 0, False)
-        self.mark("")
-        begun_ns = time.perf_counter_ns()
+        # The first call of a function takes several microseconds, in which its moment is not known.
+        self._mark()
+        begun_ns = self._mark()
         try:
             yield
         finally:
-            with tempfile.NamedTemporaryFile(dir=folder, suffix=".json") as file:
-                place, error = os.fsencode(file.name), ctypes.create_string_buffer(8)
+            # LLVM writes to a file that it opens by name; one in memory takes a third of the time of one in a folder.
+            with open(os.memfd_create("irscope"), "rb") as file:
+                place, error = f"/proc/self/fd/{file.fileno()}".encode(), ctypes.create_string_buffer(8)
                 write = self._function(_WRITE, _Pointer, _Pointer, _Text, _Size, _Text, _Size)
                 write(ctypes.addressof(error), place, len(place), b"", 0)
                 self._function(_CLEAN, None)()
@@ -172,14 +182,16 @@ class _Library:
             if stage not in self._traced:
                 self._traced.add(stage)
                 self._arguments |= self._registered()
-            take(LlvmTrace(data, begun_ns, dict(self._arguments)))
+            take(LlvmTrace(data, begun_ns, tuple(asked), dict(self._arguments)))
 
-    def mark(self, text: str) -> None:
-        """Add an event without duration to the trace that is being made."""
-        begin = self._function(_BEGIN, None, _Text, _Size, _Text, _Size)
-        detail = text.encode()
-        begin(_MARK, len(_MARK), detail, len(detail))
-        self._function(_END, None)()
+    def _mark(self) -> int:
+        """Add an event without duration to the trace that is being made, and return its moment."""
+        begin, end = self._function(_BEGIN, None, _Text, _Size, _Text, _Size), self._function(_END, None)
+        before_ns = time.perf_counter_ns()
+        begin(_MARK, len(_MARK), b"", 0)
+        moment_ns = (before_ns + time.perf_counter_ns()) // 2
+        end()
+        return moment_ns
 
 
 _library = cache(_Library)
@@ -195,11 +207,10 @@ def _libraries(backend: str) -> list[_Library]:
 class LlvmPasses:
     """LLVM's passes of one compile: counted by name, left out where a plan says so, timed on request."""
 
-    def __init__(self, backend: str, plan: PassPlan, *, is_timed: bool, prints: bool, folder: str | None) -> None:
+    def __init__(self, backend: str, plan: PassPlan, *, is_timed: bool, prints: bool) -> None:
         """Of a compile for `backend`; `plan` says which are left out.
 
-        `prints`: whether the IR after each pass is printed, with a line before it that names the pass. `folder`: where
-        temporary files go.
+        `prints`: whether the IR after each pass is printed, with a line before it that names the pass.
         """
         self._libraries = _libraries(backend)
         self._plan = plan
@@ -207,7 +218,6 @@ class LlvmPasses:
         self._is_listed = not is_timed or plan.names_llvm
         self._is_timed = is_timed
         self._prints = prints
-        self._folder = folder
         self._counts: Counter[str] = Counter()
         self._stage = ""
         self.snapshots: list[PassSnapshot] = []
@@ -231,19 +241,15 @@ class LlvmPasses:
                 if not self._prints:
                     library.print_nothing()
                     stack.enter_context(library.writes_in_blocks())
-                stack.enter_context(library.gate(partial(self._runs, library)))
+                asked: list[AskedPass] = []
+                stack.enter_context(library.gate(asked, self._runs if self._is_listed else None))
                 if self._is_timed:
-                    stack.enter_context(library.trace(stage, self.traces.append, self._folder))
+                    stack.enter_context(library.trace(stage, asked, self.traces.append))
             yield
 
-    def _runs(self, library: _Library, known: str, argument: str) -> bool:
+    def _runs(self, known: str, argument: str) -> bool:
         self._counts[known] += 1
-        occurrence = self._counts[known]
-        if self._is_timed:
-            library.mark(f"{known}#{occurrence}")
-        if not self._is_listed:
-            return True
-        step = PassSnapshot(len(self.snapshots), self._stage, known, occurrence, argument, group="llvm")
+        step = PassSnapshot(len(self.snapshots), self._stage, known, self._counts[known], argument, group="llvm")
         skipped = self._plan.skips(step)
         if skipped:
             step = replace(step, outcome="skipped", changed=False)

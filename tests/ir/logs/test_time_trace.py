@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.analysis.passes.times import time_tree
-from irscope.ir.logs.time_trace import LlvmTrace, Part, compile_times
+from irscope.ir.logs.time_trace import AskedPass, LlvmTrace, Part, compile_times, llvm_spans
 
 
 def event(name: str, begun_us: int, duration_us: int, detail: str = "") -> dict[str, Any]:
     return {"ph": "X", "pid": 1, "tid": 1, "ts": begun_us, "dur": duration_us, "name": name, "args": {"detail": detail}}
 
 
-def trace(*events: dict[str, Any], begun_ns: int = 0) -> LlvmTrace:
+def trace(*events: dict[str, Any], begun_ns: int = 0, asked: tuple[AskedPass, ...] = ()) -> LlvmTrace:
     rows = [event("irscope", 0, 0), *events, event("Total RunPass", 0, 999)]
-    return LlvmTrace(json.dumps({"traceEvents": rows}).encode(), begun_ns, {"Machine CSE": "machine-cse"})
+    return LlvmTrace(json.dumps({"traceEvents": rows}).encode(), begun_ns, asked, {"Machine CSE": "machine-cse"})
 
 
 def test_irscope_is_cut_where_the_compiler_runs_in_it() -> None:
@@ -56,17 +56,19 @@ def test_irscope_is_cut_where_the_compiler_runs_in_it() -> None:
 def test_passes_of_llvm_stand_in_the_part_around_them() -> None:
     parts: list[Part] = [("llir", "stage", 0, 900_000, 0), ("llvm-opt", "pass", 100_000, 500_000, 1)]
     llvm = trace(
-        event("irscope", 5, 0, "sroa#1"),
         event("SROAPass", 6, 60, "kernel"),
         event("DominatorTreeAnalysis", 10, 30, "kernel"),
         event("AAManager", 45, 2, "kernel"),
         event("PassManager<llvm::Function>", 70, 80, "kernel"),
         event("RunPass", 200, 50, "Machine CSE"),
-        event("irscope", 200, 0, "machine-cse#1"),
         event("RunPass", 260, 9, "NVPTX Image Optimizer"),
-        event("irscope", 261, 0, "NVPTX_Image_Optimizer#1"),
         event("RunPass", 280, 9, "Required Pass"),
         begun_ns=100_000,
+        asked=(
+            (105_000, b"sroa", True),
+            (300_500, b"Machine CSE", True),
+            (361_000, b"NVPTX Image Optimizer", True),
+        ),
     )
     spans = compile_times(parts, [llvm], 0, ()).spans
     assert [(span.name, span.kind, span.start_ns, span.depth) for span in spans[2:]] == [
@@ -75,6 +77,31 @@ def test_passes_of_llvm_stand_in_the_part_around_them() -> None:
         ("machine-cse#1", "llvm", 300_000, 2),
         ("NVPTX_Image_Optimizer#1", "llvm", 360_000, 2),
         ("Required_Pass", "llvm", 380_000, 2),
+    ]
+
+
+def test_passes_of_the_middle_end_are_named_by_what_was_asked_before_them() -> None:
+    """A required pass and one that is left out in between; clocks that differ by a microsecond."""
+    llvm = trace(
+        event("SROAPass", 10, 5),
+        event("RequiredPass", 18, 0),
+        event("LICMPass", 20, 3),
+        event("SROAPass", 29, 3),
+        event("LICMPass", 40, 0),
+        event("SROAPass", 50, 3),
+        asked=(
+            (10_900, b"sroa", True),
+            (20_900, b"licm", True),
+            (25_900, b"licm", False),
+            (29_900, b"sroa", True),
+            (40_900, b"licm", True),
+            (50_900, b"sroa", True),
+        ),
+    )
+    names = [span.name for span in llvm_spans([llvm, llvm])]
+    assert names == [
+        *("sroa#1", "RequiredPass", "licm#1", "sroa#2", "licm#3", "sroa#3"),
+        *("sroa#4", "RequiredPass", "licm#4", "sroa#5", "licm#6", "sroa#6"),
     ]
 
 

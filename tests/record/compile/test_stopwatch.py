@@ -90,6 +90,15 @@ def test_perfetto_reads_every_part_of_a_compile_where_it_is(timed: Capture) -> N
     assert sorted(row for row in slices if row[2]) == sorted(row for row in written if row[2])
 
 
+def test_times_name_llvm_passes_as_a_listing_does(product: Capture, listed: Capture) -> None:
+    """The trace has classes and descriptions; a plan's names come from when LLVM asks for a pass."""
+    times = with_times(product).times
+    assert times is not None
+    timed = [f"llvm:{span.name}" for span in times.spans if span.kind == "llvm" and "#" in span.name]
+    # The inliner's advisor is asked for, and is no pass.
+    assert timed == [one.label for one in listed.passes("llvm") if "inliner" not in one.name]
+
+
 def test_a_pass_of_llvm_is_left_out_and_all_else_is_the_same(product: Capture, listed: Capture) -> None:
     labels = {one.label: one for one in listed.passes("llvm")}
     assert {"llvm:sroa#1", "llvm:instcombine#1", "llvm:machine-cse#1"} <= labels.keys()
