@@ -72,8 +72,9 @@ def sweep(
     Destination(None, as_json, color).emit(
         lambda: summary_json(summary), lambda width, color: render_summary(summary, width=width, color=color)
     )
-    # A compile that fails is a result; work that was lost is not.
-    return int(any(one.failure == "worker" for one in rows))
+    # A compile that fails is a result, where others do not; work that was lost is none.
+    wanted = [one for one in rows if one.vs] or rows
+    return int(any(one.failure == "worker" for one in rows) or all(one.failure for one in wanted))
 
 
 def _swept(

@@ -208,6 +208,8 @@ def test_the_command(
     code, out, said = irscope("sweep", kernels, *ways)
     assert (code, out.splitlines()[0]) == (0, "6 compiles: 4 ok, 2 failed.")
     assert "6 of 6 are there already." in said
+    code, out, _ = irscope("sweep", kernels, "--vs", "foo=1", "-o", tmp_path / "none.csv")
+    assert (code, out.splitlines()[0]) == (1, "2 compiles: 1 ok, 1 failed.")
     code, out, _ = irscope("sweep", "--show", table, "--json", "--by", "instructions")
     assert (code, json.loads(out)["by"]) == (0, "instructions")
     save_table([ROW], tmp_path / "found.csv")
