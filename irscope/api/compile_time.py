@@ -9,15 +9,28 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from irscope.analysis.passes.growth import CompileCost, CompileFix, Factor, LineGrowth, LongCompile, growth_of
+from irscope.analysis.passes.growth import (
+    CompileCost,
+    CompileFix,
+    Factor,
+    Growth,
+    LineGrowth,
+    LongCompile,
+    SlowPass,
+    growth_of,
+)
+from irscope.analysis.passes.times import own_times, time_tree
 from irscope.analysis.source.map import python_line
 from irscope.api.texts import EditPlace
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.compiles import Compiles
 
 _MOST_WARPS, _USUAL_VALUES = 32, 16
+_LEAST_SHARE = 0.4
+"""Of a compile's time, from which one pass is named."""
 
 _COMPILED = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
 
@@ -34,7 +47,40 @@ def long_compile(capture: Capture, compiles: Compiles | None) -> LongCompile:
     for line in growth.lines:
         if line.cause is not None and line.cause.place not in fixes:
             fixes[line.cause.place] = _fix(capture, line, line.cause, compiles)
-    return LongCompile(growth, tuple(fixes.values()))
+    return LongCompile(growth, _slow_pass(capture, growth, compiles), tuple(fixes.values()))
+
+
+def _slow_pass(capture: Capture, growth: Growth, compiles: Compiles | None) -> SlowPass | None:
+    """The pass or tool of most of the compile's time, left out if the compile can do without it."""
+    from irscope.record.process.requests import request_from_capture
+
+    own = replace(_COMPILED, plan=capture.plan)
+    timed = capture
+    try:
+        if compiles is not None:
+            timed = compiles.one(replace(request_from_capture(capture, own), times=True))
+        if timed.times is None:
+            return None
+    except IrscopeError:
+        return None
+    took = own_times(timed.times)
+    name = max(took, key=lambda one: took[one] * (one not in timed.stages), default="")
+    share = took.get(name, 0) / max(1, time_tree(timed.times).whole_ns)
+    if share < _LEAST_SHARE:
+        return None
+    slow = SlowPass(name, took[name] // 1000, share)
+    if ":" not in name or compiles is None:
+        return slow
+    slow = replace(slow, without=f"-{name}")
+    plan = PassPlan((*capture.plan.disabled, PassRule.parse(name)), capture.plan.only)
+    try:
+        after = compiles.one(request_from_capture(capture, replace(own, plan=plan)))
+    except IrscopeError as error:
+        return replace(slow, failure=str(error).strip().splitlines()[-1])
+    if after.failure is not None and not after.has_compiled:
+        return replace(slow, failure=after.failure.headline)
+    largest = max(growth.stages, key=lambda one: one.operations).stage
+    return replace(slow, before=_cost(timed, largest), after=_cost(after, largest))
 
 
 def _fix(capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles | None) -> CompileFix:
@@ -149,4 +195,4 @@ def _tried(fix: CompileFix, compile_both: Callable[[], Iterable[Capture]]) -> Co
 def _cost(capture: Capture, stage: str) -> CompileCost:
     front = sum(one.processor_us or 0 for one in capture.artifacts if one.stage == "source")
     size = next((one.operations for one in growth_of(capture).stages if one.stage == stage), 0)
-    return CompileCost((capture.processor_us or 0) + front, size)
+    return CompileCost((capture.processor_us or 0) + front, size, stage)

@@ -117,7 +117,8 @@ class CompileCost:
     processor_us: int
     """With its front end, or the parser of its IR; irscope's own recording is not among it."""
     operations: int
-    """Of the stage that had the most before."""
+    stage: str
+    """That had the most operations before; of these they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,29 @@ class CompileFix:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowPass:
+    """One pass, or tool, that takes most of a compile, with what the compile is without it."""
+
+    name: str
+    """As plans name it: `llvm:slp-vectorizer` for all of its runs; `ptxas`."""
+    duration_us: int
+    share: float
+    """Of the compile from its IR, by the clock."""
+    without: str = ""
+    """The plan that leaves it out; empty for a tool."""
+    before: CompileCost | None = None
+    after: CompileCost | None = None
+    """None where it was not compiled."""
+    failure: str = ""
+    """Why it could not be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
 class LongCompile:
     """Why a compile takes long."""
 
     growth: Growth
+    slow: SlowPass | None
     fixes: tuple[CompileFix, ...]
     """One for each line to blame that has one."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from os.path import basename
 from typing import Any
 
-from irscope.analysis.passes.growth import CompileCost, CompileFix, LongCompile, NeededCompiles
+from irscope.analysis.passes.growth import CompileCost, CompileFix, LongCompile, NeededCompiles, SlowPass
 from irscope.analysis.source.map import python_line
 from irscope.model.capture import Capture
 from irscope.model.plain import picked
@@ -26,6 +26,8 @@ def render_growth(capture: Capture, found: LongCompile, *, width: int | None, co
     if grown := found.growth.passes[:_MOST_PASSES]:
         told = ", ".join(f"{one.label} {one.before:,} → {one.after:,}" for one in grown)
         lines.append(f"  passes that add operations: {told}")
+    if found.slow is not None:
+        lines += [f"  {line}" for line in _slow_lines(found.slow)]
     fixes = {(one.line.file, one.line.line): one for one in found.fixes}
     for one in found.growth.lines:
         if one.cause is None:
@@ -37,20 +39,31 @@ def render_growth(capture: Capture, found: LongCompile, *, width: int | None, co
         lines += [f"    ×{factor.times:.4g}  {factor.text}" for factor in one.factors]
         if (fix := fixes.get((one.file, one.line))) is not None and fix.text:
             lines += [f"    {line}" for line in _fix_lines(fix)]
-    if not any(one.cause for one in found.growth.lines):
+    if not any(one.cause for one in found.growth.lines) and found.slow is None:
         lines.append("  no line is multiplied more than is usual: irscope passes --time shows where the time goes")
     return "\n".join(lines) + "\n"
 
 
+def _slow_lines(slow: SlowPass) -> Iterator[str]:
+    yield f"{slow.name} takes {_ms(slow.duration_us)}, {percent(slow.share)} of the compile by the clock"
+    if slow.without:
+        yield f"  without it (-d {slow.name}):"
+        yield f"    {_compiled(slow)}"
+
+
 def _fix_lines(fix: CompileFix) -> Iterator[str]:
     yield f"fix: {fix.text}"
-    if fix.failure:
-        yield f"  compiled: it fails: {fix.failure}"
-    elif fix.before is None or fix.after is None:
-        yield "  not compiled"
-    else:
-        sizes = f"{fix.before.operations:,} → {fix.after.operations:,} operations of {fix.line.stage}"
-        yield f"  compiled: {_ms(fix.before.processor_us)} → {_ms(fix.after.processor_us)} of processor time, {sizes}"
+    yield f"  {_compiled(fix)}"
+
+
+def _compiled(tried: CompileFix | SlowPass) -> str:
+    if tried.failure:
+        return f"compiled: it fails: {tried.failure}"
+    before, after = tried.before, tried.after
+    if before is None or after is None:
+        return "not compiled"
+    sizes = f"{before.operations:,} → {after.operations:,} operations of {before.stage}"
+    return f"compiled: {_ms(before.processor_us)} → {_ms(after.processor_us)} of processor time, {sizes}"
 
 
 def _ms(duration_us: int | None) -> str:
@@ -65,6 +78,7 @@ def growth_json(capture: Capture, found: LongCompile) -> dict[str, Any]:
         "id kernel=name target processor_us compile_us",
         stages=[picked(one, "stage operations processor_us") for one in found.growth.stages],
         passes=[picked(one, "label before after") for one in found.growth.passes],
+        slow=_slow_json(found.slow),
         lines=[
             picked(
                 one,
@@ -76,6 +90,13 @@ def growth_json(capture: Capture, found: LongCompile) -> dict[str, Any]:
             for one in found.growth.lines
         ],
     )
+
+
+def _slow_json(slow: SlowPass | None) -> dict[str, Any] | None:
+    if slow is None:
+        return None
+    picks = picked(slow, "name duration_us share without failure")
+    return picks | {"before": _cost(slow.before), "after": _cost(slow.after)}
 
 
 def _fix_json(fix: CompileFix | None) -> dict[str, Any] | None:
