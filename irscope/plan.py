@@ -156,7 +156,8 @@ def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:
     passes = list(passes)
     counts: dict[tuple[str, str], int] = {}
     for one in passes:
-        counts[one.stage, one.name] = max(one.occurrence, counts.get((one.stage, one.name), 0))
+        key = one.plan_stage, one.argument or one.name if one.plan_stage == LLVM else one.name
+        counts[key] = max(one.occurrence, counts.get(key, 0))
     same_name = [(stage, n) for (stage, name), n in counts.items() if folded(name) == folded(rule.name)]
     if same_name:
         where = ", ".join(f"{n} in {stage}" for stage, n in same_name)
@@ -164,6 +165,8 @@ def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:
     # Of a rule with a stage, the passes of that stage alone are near.
     passes = [one for one in passes if rule.stage in (None, one.stage, one.plan_stage)] or passes
     known = {one.name for one in passes} | {one.argument for one in passes if one.argument}
-    if "-" not in rule.name:
+    if rule.stage == LLVM:
+        known = {one.argument or one.name for one in passes}
+    elif "-" not in rule.name:
         known = {one.name for one in passes}
     return did_you_mean(rule.name, known)

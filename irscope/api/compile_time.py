@@ -29,7 +29,7 @@ from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.compiles import Compiles
 
 _MOST_WARPS, _USUAL_VALUES = 32, 16
-_LEAST_SHARE = 0.4
+_LEAST_SHARE = 0.5
 """Of a compile's time, from which one pass is named."""
 
 _COMPILED = RecordingOptions(snapshots="none", disassemble=False, layouts=False)

@@ -275,10 +275,11 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
 def _long_compiles(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     cause = growth.Factor("tile", 64.0, "a tile", ("a.py", 3))
     line = growth.LineGrowth("a.py", 3, 2, "llir", 100, 0.5, (cause,))
-    cost = growth.CompileCost(7, 100)
+    cost = growth.CompileCost(7, 100, "llir")
     fix = growth.CompileFix(cause, line, "num_warps=8", cost, cost, "it fails")
+    slow = growth.SlowPass("llvm:licm", 7, 0.6, "-llvm:licm", cost, cost, "it fails")
     grown = growth.Growth((growth.StageSize("ttir", 3, 7),), (growth.PassGrowth("ttir:cse#1", 1, 2),), (line,))
-    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: growth.LongCompile(grown, (fix,)))
+    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: growth.LongCompile(grown, slow, (fix,)))
     check(reference, irscope, "why --compile-time", "why", FLASH, "--compile-time")
 
 

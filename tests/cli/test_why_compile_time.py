@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from irscope import record
+from irscope.analysis.passes.times import own_times, time_tree
+from irscope.api import compile_time
+from irscope.model.evidence import CompileTimes
 from irscope.record.triton.versions import triton_version
+from irscope.record.variants.compiles import Compiles
+from irscope.render.text.growth import render_growth
 from tests.cli.product import ROOT, Run
 
 pytestmark = pytest.mark.triton
@@ -62,6 +69,43 @@ def test_a_short_compile_has_no_line_to_blame(irscope: Run, tmp_path: Path) -> N
     code, out, err = irscope("why", f"{script}::copies", *kernel, "--compile-time", "--tries", "0", "--json")
     assert code == 0, err
     assert json.loads(out)["compiles"][0]["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("llvm:instcombine", "compiled: "),
+        ("llir:to_llvmir#1", "compiled: it fails: "),
+        ("ptxas", "80 % of the compile by the clock\n"),
+    ],
+)
+def test_a_pass_that_takes_most_of_a_compile_is_left_out(name: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which part does is planted: of a short compile none takes half of the time."""
+    axpy = partial(
+        record,
+        ROOT / "tests" / "record" / "kernels" / "no_torch.py",
+        kernel="axpy",
+        signature="*fp16, *fp32, i64, fp32, 256",
+        target="cuda:80",
+    )
+    capture = axpy()
+
+    def planted(times: CompileTimes) -> dict[str, int]:
+        assert any(one.startswith(name) for one in own_times(times))
+        return {name: time_tree(times).whole_ns * 4 // 5}
+
+    monkeypatch.setattr(compile_time, "own_times", planted)
+    with Compiles() as compiles:
+        found = compile_time.long_compile(capture, compiles)
+    assert found.slow is not None
+    assert (found.slow.name, round(found.slow.share, 2)) == (name, 0.8)
+    text = render_growth(capture, found, width=None, color=False)
+    assert told in text
+    assert (f"(-d {name})" in text) == (":" in name)
+    if name.startswith("llvm:"):
+        assert found.slow.after is not None
+        assert not found.slow.failure
+        assert axpy(plan=found.slow.without).has_compiled
 
 
 def test_what_it_does_not_go_with(irscope: Run) -> None:

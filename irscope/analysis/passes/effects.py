@@ -43,8 +43,9 @@ class PassEffect:
 
     @property
     def title(self) -> str:
-        """`canonicalizer#2`, the first of a name without its number."""
-        return self.snapshot.name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
+        """`canonicalizer#2`, the first of a name without its number; of LLVM's `llvm:licm#2`, as a plan names it."""
+        name = self.snapshot.label.rpartition("#")[0] if self.snapshot.group == "llvm" else self.snapshot.name
+        return name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
 
     @property
     def stage_title(self) -> str:

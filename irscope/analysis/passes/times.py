@@ -11,6 +11,8 @@ from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
 _HOLDERS = ("compile", "stage")
 """Parts whose own time, outside of what stands in them, is accounted for by nothing."""
 
+_KERNEL, _FREED = "CompiledKernel.__init__", "freeing of the MLIR context"
+"""The last that a compile calls, and what is left for it: its modules and their context end with it."""
 _TAIL = "text and clean-up"
 """What a stage does after its last pass or call: LLVM IR is written as text, assembly is edited, modules are freed."""
 
@@ -89,16 +91,23 @@ def time_tree(times: CompileTimes) -> TimeTree:
 
 
 def _with_tails(spans: Sequence[TimeSpan]) -> Iterator[TimeSpan]:
-    """The parts, with what each stage does after its last one as a part."""
+    """The parts, with what each stage, and Triton's compile, does after its last one as a part."""
     ended_ns: dict[int, int] = {}
     stage: TimeSpan | None = None
+    kernel: TimeSpan | None = None
     for span in (*spans, None):
+        if kernel is not None and span is not None and span.depth <= kernel.depth:
+            end_ns = kernel.start_ns + kernel.duration_ns
+            yield TimeSpan(_FREED, "call", end_ns, max(0, span.start_ns - end_ns), kernel.depth)
+            kernel = None
         if stage is not None and (span is None or span.depth <= stage.depth):
             end_ns, last_ns = stage.start_ns + stage.duration_ns, ended_ns.get(stage.depth + 1, stage.start_ns)
             yield TimeSpan(_TAIL, "call", last_ns, max(0, end_ns - last_ns), stage.depth + 1)
             stage = None
         if span is None:
             return
+        if span.name == _KERNEL:
+            kernel = span
         if span.kind == "stage":
             stage = span
             ended_ns = {}

@@ -90,9 +90,9 @@ def timed_functions(backends: Iterable[type]) -> Iterator[tuple[Any, str, str]]:
 
     yield compiler.ASTSource, "make_ir", "front end"
     for owner, names in (
-        (compiler, ("get_cache_key", "get_cache_manager", "make_backend")),
+        (compiler, ("get_cache_invalidating_env_vars", "get_cache_key", "get_cache_manager", "make_backend")),
         (compiler.CompiledKernel, ("__init__",)),
-        (compiler.ir, ("load_dialects",)),
+        (compiler.ir, ("context", "load_dialects")),
         (compiler.IRSource, ("__init__",)),
         (cache.FileCacheManager, ("get_group", "put", "put_group")),
         *((backend, ("parse_options", "load_dialects", "get_codegen_implementation")) for backend in backends),

@@ -105,8 +105,8 @@ def _fix_json(fix: CompileFix | None) -> dict[str, Any] | None:
     return {"text": fix.text, "failure": fix.failure, "before": _cost(fix.before), "after": _cost(fix.after)}
 
 
-def _cost(cost: CompileCost | None) -> dict[str, int] | None:
-    return None if cost is None else picked(cost, "processor_us operations")
+def _cost(cost: CompileCost | None) -> dict[str, Any] | None:
+    return None if cost is None else picked(cost, "processor_us operations stage")
 
 
 def render_needed(rows: Sequence[NeededCompiles], *, width: int | None, color: bool) -> str:

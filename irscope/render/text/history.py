@@ -16,7 +16,6 @@ from irscope.ir.logs.reasons import read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
 from irscope.model.plain import picked
-from irscope.plan import PassRule
 from irscope.render.text.tables import milliseconds, table
 
 _MOST_NAMES = 4
@@ -352,7 +351,7 @@ def passes_json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
     for effect in effects:
         row = asdict(effect.snapshot)
         del row["text"]
-        row["plan_name"] = str(PassRule(effect.snapshot.name, effect.snapshot.stage, effect.snapshot.occurrence))
+        row["plan_name"] = effect.snapshot.label
         row["text_left_out"] = effect.snapshot.text_left_out
         row |= {
             "lines_change": effect.lines,

@@ -53,6 +53,21 @@ def test_irscope_is_cut_where_the_compiler_runs_in_it() -> None:
     assert tree.whole_ns == 900 - tree.recording_ns
 
 
+def test_what_follows_the_last_call_is_the_freeing_of_the_compile() -> None:
+    parts: list[Part] = [
+        ("kernel", "compile", 0, 1000, 0),
+        ("CompiledKernel.__init__", "call", 700, 100, 1),
+        ("get_group", "call", 710, 50, 2),
+        ("irscope", "irscope", 880, 100, 1),
+    ]
+    tree = time_tree(compile_times(parts, [], 0, ()))
+    assert [(node.name, node.duration_ns) for node in tree.root.parts] == [
+        ("CompiledKernel.__init__", 100),
+        ("freeing of the MLIR context", 80),
+    ]
+    assert tree.unaccounted_ns == 700 + 20
+
+
 def test_passes_of_llvm_stand_in_the_part_around_them() -> None:
     parts: list[Part] = [("llir", "stage", 0, 900_000, 0), ("llvm-opt", "pass", 100_000, 500_000, 1)]
     llvm = trace(
