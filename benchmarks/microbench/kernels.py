@@ -449,10 +449,6 @@ _KINDS = {
     "permute": ("prmt.b32 %r{i}, %r{i}, %r200, 0x2154;", "", "r"),
     "select": ("selp.b32 %r{i}, %r{i}, %r200, %p2;", "selp.b32 %r{i}, %r201, %r{i}, %p3;", "r"),
     "pack": ("cvt.rn.bf16x2.f32 %r{i}, %f200, %f201; mov.b32 %f{i}, %r{i}; add.f32 %f200, %f200, %f{i};", "", "r"),
-    # These read one register: no two operands lie in one bank of the register file.
-    "fma_alone": ("fma.rn.f32 %f{i}, %f{i}, %f{i}, %f{i};", "", "f"),
-    "multiply_alone": ("mad.lo.s32 %r{i}, %r{i}, %r{i}, %r{i};", "", "r"),
-    "logic_alone": ("lop3.b32 %r{i}, %r{i}, 77, %r{i}, 0x6a;", "", "r"),
     "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "", "f"),
     "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "", "d"),
 }
@@ -463,8 +459,7 @@ PIPES = (
     ("logic", "add"), ("logic", "shift"), ("logic", "permute"), ("logic", "select"), ("fma", "special"),
     ("logic", "special"), ("multiply", "special"), ("add", "multiply"), ("add", "fma"), ("fma", "double"),
     ("shift", "fma"), ("shift_left", "fma"), ("shift_right", "fma"), ("permute", "fma"), ("logic", "fma"),
-    ("select", "fma"), ("shift", "multiply"), ("fma_alone", "multiply_alone"), ("fma_alone", "logic_alone"),
-    ("multiply_alone", "logic_alone"),
+    ("select", "fma"), ("shift", "multiply"),
 )  # fmt: skip
 """Two kinds of instructions, or one twice: whether they wait for one another."""
 

@@ -56,7 +56,8 @@ _ACCESS = 32.0
 """How many instructions an access counts as in comparing CTAs, where data decide which of them make it. Masks by the
 place alone are alike in most CTAs, and one lane does not stand for the others there. Chosen, not measured."""
 _USUAL = 0.9, 1.1
-"""Accesses to instructions of the CTA in the middle, in times those of all, where it stands for the others."""
+"""Accesses to instructions of the CTA in the middle, in times those of all, where it stands for the others: chosen, not
+measured."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}

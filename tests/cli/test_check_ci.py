@@ -68,11 +68,11 @@ _GITLAB = {"CI_PROJECT_URL": "https://gitlab.com/group/kernels", "CI_COMMIT_SHA"
         ({}, "https://example.org/irscope.git", "https://example.org/irscope.git"),
         (_GITHUB | {"GITHUB_ACTION_REPOSITORY": "owner/irscope"}, "", "https://github.com/owner/irscope"),
         (
-            _GITHUB | {"GITHUB_WORKSPACE": "/work", "GITHUB_ACTION_REPOSITORY": ""},
-            "file:///work/third%20party/irscope",
+            _GITHUB | {"GITHUB_WORKSPACE": "/checkout", "GITHUB_ACTION_REPOSITORY": ""},
+            "file:///checkout/third%20party/irscope",
             "https://github.com/owner/kernels/tree/0123abc/third%20party/irscope",
         ),
-        (_GITHUB | {"GITHUB_WORKSPACE": "/work"}, "file:///elsewhere/irscope", ""),
+        (_GITHUB | {"GITHUB_WORKSPACE": "/checkout"}, "file:///elsewhere/irscope", ""),
         (
             _GITLAB | {"CI_PROJECT_DIR": "/builds/kernels"},
             "file:///builds/kernels/irscope.whl",
