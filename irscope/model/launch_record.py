@@ -46,6 +46,8 @@ class Argument:
     """Of an integer tensor's elements, where they were known."""
     data: str = ""
     """The elements in row-major order, where they were stored: packed by zlib, as base 85."""
+    drawn: str = ""
+    """In place of `data` of few integers on the virtual GPU: they stand in for random ones, or follow from such."""
     result: str = ""
     """The same after the launch, on a GPU or as the CPU computed it, where the launch changed them; empty else."""
     is_unwritten: bool = False
@@ -78,7 +80,7 @@ class LaunchRecord:
 
     def without_elements(self) -> LaunchRecord:
         """The record with nothing that was read of the elements of tensors: neither their data nor their range."""
-        nothing = {"data": "", "result": "", "least": None, "greatest": None}
+        nothing = {"data": "", "drawn": "", "result": "", "least": None, "greatest": None}
         return LaunchRecord(tuple(replace(one, **nothing) for one in self.arguments))
 
     def argument(self, path: str) -> Argument | None:

@@ -407,7 +407,8 @@ class _Launch:
         if kernel is None:
             raise UsageError(f"{capture.name} has no TTGIR, which identifies its arguments.")
         record = capture.launch.record
-        arguments = read_arguments(kernel, capture.launch, capture.texts.get("ttgir", ""), loaded_are_apart=True)
+        text = capture.texts.get("ttgir", "")
+        arguments = read_arguments(kernel, capture.launch, text, loaded_are_apart=True, with_drawn=True)
         names: list[str] = []
         missing: list[str] = []
         for value, kind, _ in kernel.parameters:

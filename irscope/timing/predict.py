@@ -10,6 +10,8 @@ from functools import cached_property
 from math import ceil, inf
 from typing import Literal
 
+import numpy as np
+
 from irscope.device.clocks import Clock, clock_of
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import capture_locations
@@ -17,7 +19,7 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import DRAM, L2, UNITS, Demand, demand_of, rates_of, steps_of
+from irscope.timing.steps import DRAM, L2, UNITS, Demand, Steps, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "coalesced", "predict_with", "predicted_from_work"]
@@ -27,6 +29,10 @@ _MOST_STEPS = 100_000
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
+_UNEVEN = 1.1
+"""From so many times the time of CTAs of one length on, those that are left at the end are simulated alone."""
+_FEW = 8
+"""Of so many multiprocessors one is busy, at the very end."""
 _INTERVAL = (0.75, 1.5)
 """Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
 _ASSUMED_INTERVAL = (0.5, 2.5)
@@ -189,10 +195,14 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     if work.size and work.max() > 1.02 * work.min():
         slots = clock.units * resident
         scale = ctas / len(work)
-        balance = _makespan(work.tolist(), max(1, round(slots / scale))) / max(
-            ceil(len(work) / max(1, slots / scale)), 1
-        )
-        cycles *= balance
+        ends = _ends(work.tolist(), max(1, round(slots / scale)))
+        even = max(ceil(len(work) / max(1, slots / scale)), 1)
+        balance = ends[-1] / even
+        if balance > _UNEVEN:
+            alone = _alone(execution, clock, steps, active, first.ctas[count - 1][0])
+            cycles *= _with_fewer(ends, resident, alone) / even
+        else:
+            cycles *= balance
     demand = demand_of(execution, clock, rates_of(clock, active))
     mean = float(work.mean()) if work.size else 1.0
     share = ctas / active * mean
@@ -214,13 +224,38 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
 
 
-def _makespan(work: list[float], slots: int) -> float:
-    """How long CTAs take that start in order, each where a place is free first."""
+def _ends(work: list[float], slots: int) -> list[float]:
+    """When each place of CTAs is free for good, in order: they start in turn, each where a place is free first."""
     places = [0.0] * min(slots, len(work))
     heapq.heapify(places)
     for one in work:
         heapq.heapreplace(places, places[0] + one)
-    return max(places, default=0.0)
+    return sorted(places)
+
+
+def _alone(execution: Execution, clock: Clock, steps: list[Steps], active: int, together: float) -> tuple[float, float]:
+    """The time of a CTA for that among as many as fit: with one on each multiprocessor, and on one of `_FEW` alone."""
+    few, one = (
+        simulate(execution, clock, steps, resident=1, waiting=0, active=units).end
+        for units in (-(-active // _FEW), active)
+    )
+    return min(few / together, 1.0), min(one / together, 1.0)
+
+
+def _with_fewer(ends: Sequence[float], resident: int, alone: tuple[float, float]) -> float:
+    """How long CTAs take where those that are left at the end go on faster than all of them together.
+
+    Args:
+        ends: when each place is free, at the speed of all.
+        resident: places of a multiprocessor.
+        alone: of `_alone`.
+    """
+    left = np.arange(len(ends), 0, -1) / len(ends)
+    parts = np.diff(np.array(ends), prepend=0.0)
+    few, one = alone
+    return float(
+        parts @ np.interp(left, (1 / resident / _FEW, 1 / resident, 1.0), (few, one if resident > 1 else 1.0, 1.0))
+    )
 
 
 def _reasons(simulated: Simulated) -> dict[str, float]:

@@ -13,7 +13,10 @@ from irscope.timing.local_and_shared import spilled_words
 from irscope.timing.needed import deciding
 from irscope.timing.scalars import Step, address_of
 
-__all__ = ["Program"]
+__all__ = ["UNKNOWN_ITERATIONS", "Program"]
+
+UNKNOWN_ITERATIONS = 8
+"""How often a loop is assumed to run whose end data decide."""
 
 _COMPARISONS = ("FSETP", "ISETP", "DSETP")
 _STORING = ("STG", "ST", "STS", "STSM", "STL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
@@ -96,6 +99,18 @@ class Program:
             if step is not None and may_guess and index in compared:
                 step = guessed(item, step)
             self.steps.append(step)
+
+    def is_lesser_side(self, at: int, target: int) -> bool:
+        """Whether a forward branch skips the lesser side of an if with an else: `@!P0 BRA b; a…; BRA end; b: …`."""
+        end = self.targets.get(target - 1, 0)
+        if target - 1 == at or self.bases[target - 1] != "BRA" or end <= target or not self._always(target - 1):
+            return False
+        return self._executed(target, end) > self._executed(at + 1, target)
+
+    def _executed(self, begin: int, end: int) -> int:
+        """About how many instructions a part of the code executes, if all of it runs."""
+        loops = [at - to for at, to in self.targets.items() if begin <= to <= at < end]
+        return end - begin + UNKNOWN_ITERATIONS * sum(loops)
 
     def _called(self) -> range:
         """The instructions of subroutines, which lie behind the kernel's own."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.iterations import ENDLESS, MOST_ITERATIONS, same_iterations
-from irscope.timing.program import Program
+from irscope.timing.program import UNKNOWN_ITERATIONS, Program
 from irscope.timing.scalars import Registers, State, WordsForWorkers, predicate
 from irscope.timing.trace import (
     Absence,
@@ -47,8 +47,6 @@ _MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
 _MOST_GROUPS = 24
 _PATIENCE = 20
 """Iterations after which a register that neither grows nor comes round is left."""
-_UNKNOWN_ITERATIONS = 8
-"""Iterations of a loop whose end depends on data."""
 
 
 class NotFollowed(UsageError):
@@ -273,13 +271,13 @@ class _Group:
         if base == "EXIT" or target > at:
             # What the program goes on with is the greater part, as a rule.
             if base == "BRA" or line:
-                self.state.assumed.notes.add(f"a branch at {place} depends on data: assumed executed")
-            return at + 1
+                assumed.notes.add(f"a branch at {place} depends on data: assumed executed")
+            return target if base == "BRA" and program.is_lesser_side(at, target) else at + 1
         done = self.iterated[target] = self.iterated.get(target, 0) + 1
         if done <= 3:
             self.bounds[target] = assumed.iterations.get(at) or self._iterations_for_all(target, done)
         count = self.bounds[target]
-        if done < (count or _UNKNOWN_ITERATIONS):
+        if done < (count or UNKNOWN_ITERATIONS):
             return self._went(at, target)
         del self.iterated[target]
         assumed.iterations.setdefault(at, done)

@@ -22,7 +22,7 @@ from irscope.store.file import load
 from irscope.target import Target
 from irscope.timing.accesses import Access, _wavefronts  # pyright: ignore[reportPrivateUsage]
 from irscope.timing.execution import execute
-from irscope.timing.predict import Prediction, _timed, predict_with  # pyright: ignore[reportPrivateUsage]
+from irscope.timing.predict import Prediction, _timed, _with_fewer, predict_with  # pyright: ignore[reportPrivateUsage]
 from irscope.timing.simulate import simulate
 from irscope.timing.steps import UNITS, OneStep, Steps, costs_of, demand_of, rates_of
 from irscope.timing.trace import Observed, Skip
@@ -262,6 +262,17 @@ def test_a_unit_serves_accesses_in_the_order_of_time() -> None:
 
     long, short = loads(4000.0, 1), loads(1.0, 20)
     assert cycles(long, short) == pytest.approx(max(cycles(long), cycles(short)), rel=0.02)
+
+
+def test_ctas_that_are_left_at_the_end_go_on_faster() -> None:
+    """Two places of each of 16 multiprocessors: where the end is reached together nothing changes."""
+    even, uneven = [4.0] * 32, [4.0] * 16 + [8.0] * 16
+    assert _with_fewer(even, 2, (0.2, 0.5)) == pytest.approx(4.0)
+    assert _with_fewer(uneven, 2, (1.0, 1.0)) == pytest.approx(8.0)
+    assert _with_fewer(uneven, 2, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.5)
+    # The last one, when 15 of 16 multiprocessors have nothing left.
+    assert _with_fewer([*[4.0] * 31, 8.0], 2, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.2)
+    assert _with_fewer([*[4.0] * 31, 8.0], 1, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.2)
 
 
 def test_loads_stores_and_barriers_leave_the_alu_alone() -> None:

@@ -63,7 +63,7 @@ class _Parameter:
 
 
 def read_arguments(
-    kernel: Operation, launch: Launch, text: str = "", *, loaded_are_apart: bool = False
+    kernel: Operation, launch: Launch, text: str = "", *, loaded_are_apart: bool = False, with_drawn: bool = False
 ) -> LaunchArguments:
     """The parameters of a kernel, from the record of its launch as far as there is one.
 
@@ -73,18 +73,21 @@ def read_arguments(
         text: the module that the kernel is in, by which it is known to which arguments it does not write: their
             contents are used. Without it no contents are.
         loaded_are_apart: whether pointers that the kernel loads are taken to point into none of its arguments.
+        with_drawn: whether random numbers that stand in for the script's own are contents too.
     """
     parameters = [
         _Parameter(value, parse_type(kind), known_divisor(attributes)) for value, kind, attributes in kernel.parameters
     ]
     found = LaunchArguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
-    has_data = launch.record is not None and any(one.data for one in launch.record.arguments)
+    has_data = launch.record is not None and any(
+        one.data or (with_drawn and one.drawn) for one in launch.record.arguments
+    )
     unwritten = _unwritten(text, loaded_are_apart) if text and has_data else frozenset[str]()
     for name, row, own in _paired(parameters, launch):
         is_block = len(own) > 1 or own[0].type.form == "descriptor"
         if own[0].type.form == "pointer" and not is_block:
             begin = found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
-            if name in unwritten and row is not None and (contents := _contents(row, begin)) is not None:
+            if name in unwritten and row is not None and (contents := _contents(row, begin, with_drawn)) is not None:
                 found.contents[name] = contents
         elif is_block:
             _describe(name, row, own, found)
@@ -176,16 +179,17 @@ def _unwritten(text: str, loaded_are_apart: bool) -> frozenset[str]:
     )
 
 
-def _contents(row: Argument, begin: Number) -> Contents | None:
+def _contents(row: Argument, begin: Number, with_drawn: bool) -> Contents | None:
     """What a recorded integer tensor held; None if that is not stored, or too much."""
     kind = np.dtype(row.dtype) if row.dtype in _INTEGERS else None
     extent = sum((size - 1) * stride for size, stride in zip(row.shape, row.strides, strict=False)) + 1
-    if kind is None or not row.data or not row.shape or min(row.strides, default=0) < 0 or extent > _MOST_CONTENTS:
+    data = row.data or (row.drawn if with_drawn else "")
+    if kind is None or not data or not row.shape or min(row.strides, default=0) < 0 or extent > _MOST_CONTENTS:
         return None
     size = prod(row.shape) * kind.itemsize
     try:
         # A damaged capture may hold anything; no more is unpacked than the tensor has.
-        packed = zlib.decompressobj().decompress(base64.b85decode(row.data), size)
+        packed = zlib.decompressobj().decompress(base64.b85decode(data), size)
         elements = np.frombuffer(packed, kind).reshape(row.shape).astype(np.int64)
         places = sum(
             (np.arange(count).reshape(-1, *(1,) * (len(row.shape) - axis - 1)) * stride

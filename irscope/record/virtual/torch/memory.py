@@ -28,6 +28,8 @@ _ALIGNMENT = 512
 KNOWN_BYTES = 128 << 10
 """Tensors of up to so many bytes are computed, and their data stored with a launch if they are integers: lengths,
 offsets, indices and small weights, by which addresses and loops are known."""
+DRAWN_BYTES = 16 << 10
+"""Of random numbers: floats of so many bytes are drawn, which lengths may follow from, and integers are stored."""
 
 _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
@@ -364,10 +366,12 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         if not values.dtype.is_floating_point:
             row |= {"least": int(values.min()), "greatest": int(values.max())}
             most_bytes = max(most_bytes, KNOWN_BYTES)
+        elif known.is_placeholder:
+            return row
         size = values.numel() * values.element_size()
-        if not known.is_placeholder and size <= most_bytes:
+        if size <= (DRAWN_BYTES if known.is_placeholder else most_bytes):
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
-            row["data"] = base64.b85encode(data).decode()
+            row["drawn" if known.is_placeholder else "data"] = base64.b85encode(data).decode()
     return row
 
 

@@ -44,6 +44,23 @@ def known_values(tensor: Any) -> Any:
     return None if found is None or found.is_placeholder else found.values
 
 
+def test_small_random_numbers_are_drawn_and_stored_apart_from_data(device: Any) -> None:
+    from irscope.record.virtual.torch.memory import recorded_values
+
+    torch = _torch()
+    lengths = (torch.rand(64, device="cuda") * 1000).to(torch.int32)
+    found = recorded_values(lengths, 0)
+    assert found["drawn"]
+    assert "data" not in found
+    assert 0 <= found["least"] < found["greatest"] < 1000
+    assert recorded_values(torch.arange(64, device="cuda"), 0).keys() == {"data", "least", "greatest"}
+    # A table of indices: its range alone. Of random floats nothing.
+    table = torch.randint(0, 1000, (1 << 14,), device="cuda")
+    assert recorded_values(table, 0).keys() == {"least", "greatest"}
+    assert not recorded_values(torch.rand(64, device="cuda"), 1 << 20)
+    assert not recorded_values((torch.rand(1 << 16, device="cuda") * 9).int(), 0)
+
+
 class Pair:
     """One tensor twice: on the virtual GPU, and on the CPU."""
 
