@@ -47,7 +47,7 @@ def main() -> None:
     termed.add_argument("--counters", type=Path, default=Path(__file__).with_name("data") / "h200-ncu.jsonl")
     termed.add_argument("--part", default="h200")
     checked = commands.add_parser(
-        "check", help="compare the fresh, unseen, held-out and blind families with torch, at small sizes"
+        "check", help="compare the fresh, unseen, held-out, blind and everyday families with torch, at small sizes"
     )
     checked.add_argument("--each", type=int, default=1, help="configurations of each family")
     checked.add_argument("--only", default="", help="names of families, separated by commas")
@@ -76,6 +76,7 @@ def main() -> None:
         print(compare(arguments.folder, arguments.counters, arguments.part))
     elif arguments.command == "check":
         import benchmarks.timing.checking_blind
+        import benchmarks.timing.checking_everyday
         import benchmarks.timing.checking_held_out
         import benchmarks.timing.checking_unseen
         import benchmarks.timing.families

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,11 @@ def combine(_most: int = _MOST, **values: Iterable[int]) -> list[dict[str, int]]
     """Combine every value with every other: at most `_most` of the combinations, drawn with a fixed seed."""
     rows = [dict(zip(values, row, strict=True)) for row in itertools.product(*values.values())]
     return rows if len(rows) <= _most else random.Random(35).sample(rows, _most)
+
+
+def listed(names: str, *rows: Sequence[int]) -> list[dict[str, int]]:
+    """Make configurations of rows of values, whose names are separated by spaces."""
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, config: Config, **constants: int) -> Launch:

@@ -5,16 +5,17 @@ whose names begin with `specialized_` have specialised warps, which are modelled
 `unseen_` and `library_` were also written without sight of the model, after it had been fitted: kernels of other kinds,
 and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
 measured time, and those of `blind_` after them in the same way.
+Those of `everyday_` came last, in the same way: kinds of kernels that are written most days.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
-Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind"]
-PARTS: tuple[Part, ...] = ("tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind")
+Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday"]
+PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {
     "fresh_": "fresh",
     "specialized_": "specialized",
@@ -22,6 +23,7 @@ _PREFIXES: dict[str, Part] = {
     "library_": "libraries",
     "held_": "held_out",
     "blind_": "blind",
+    "everyday_": "everyday",
 }
 
 SEED = 35
