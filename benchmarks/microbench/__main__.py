@@ -190,7 +190,7 @@ def copies(bench: Microbenchmarks) -> None:
 
 
 def memory(bench: Microbenchmarks) -> None:
-    """DRAM's bandwidth by width, by accesses in flight and by CTAs; writes; atomic operations."""
+    """DRAM's bandwidth by width, by accesses in flight and by CTAs; writes."""
     total = 1 << 30
     for store in (False, True):
         for words, unroll, threads, each in (
@@ -208,14 +208,29 @@ def memory(bench: Microbenchmarks) -> None:
         taken = bench.seconds(microbench.stream(4, 8), share, 1024, total >> 19)
         bench.record(f"dram_read_{share}ctas", [total / 8 / value for value in taken], "bytes in a second",
                      f"{share} CTAs of 1024 threads, 16 bytes × 8 in flight")  # fmt: skip
-    for kind in ("u32", "f32"):
-        for name, stride, span in (("one", 0, 4), ("line", 4, 128), ("spread", 4, 1 << 24), ("sectors", 32, 1 << 24)):
+
+
+def atomics(bench: Microbenchmarks) -> None:
+    """Reductions in global memory, by type, vector and how far lanes are apart."""
+    patterns = (("one", 0, 4), ("line", 4, 128), ("sectors", 32, 1 << 24), *_side_by_side(4))
+    for kind, chosen in (
+        ("u32", patterns),
+        ("f32", patterns),
+        ("v2.f32", _side_by_side(8)),
+        ("v4.f32", _side_by_side(16)),
+    ):
+        for name, stride, span in chosen:
             timed = kernels.atomics(kind, stride, span)
             ctas, threads = 4 * bench.units, 256
             values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
                       for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
             bench.record(f"atomic_{kind}_{name}", values, "cycles of the whole part for each warp instruction",
                          f"red.global.add, lanes {stride} bytes apart within {span} bytes")  # fmt: skip
+
+
+def _side_by_side(stride: int) -> tuple[tuple[str, int, int], ...]:
+    """Patterns of lanes side by side: (name, bytes from one to the next, bytes after which others begin anew)."""
+    return ("spread", stride, 1 << 24), ("span256k", stride, 1 << 18), ("span32k", stride, 1 << 15)
 
 
 def sectors(bench: Microbenchmarks) -> None:
@@ -405,7 +420,7 @@ def _empty_many() -> str:
 
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
-    clock_rate, launching, arithmetic, shared_memory, caches, copies, memory, sectors, streams, mixed,
+    clock_rate, launching, arithmetic, shared_memory, caches, copies, memory, atomics, sectors, streams, mixed,
     few_sectors, again, pipes, together, reuse, code, tensor_cores, beside_wgmma,
 )  # fmt: skip
 

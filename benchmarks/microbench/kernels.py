@@ -149,8 +149,13 @@ def wgmma(name: str, columns: int, from_registers: bool = False) -> tuple[TimedK
 
 
 def atomics(kind: str, stride_bytes: int, span_bytes: int) -> TimedKernel:
-    """Reductions in global memory: lanes `stride_bytes` apart (0: one address), within `span_bytes`."""
+    """Reductions in global memory: lanes `stride_bytes` apart (0: one address), within `span_bytes`.
+
+    `kind`: `u32`, `f32`, or `v2.f32` and `v4.f32` of several words side by side.
+    """
     value = "%f200" if "f32" in kind else "%r200"
+    if kind.startswith("v"):
+        value = f"{{{', '.join([value] * int(kind[1]))}}}"
     line = f"red.global.add.{kind} [%rd11], {value};\n"
     before = f"""
 mov.u32 %r5, %ntid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mul.lo.u32 %r10, %r10, {stride_bytes};

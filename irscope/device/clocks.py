@@ -106,10 +106,11 @@ class Clock:
     l2_slices: int = 96
     atomic_pass: float = 1.4
     """Cycles of a slice of L2 for atomics on one sector, no two on one address."""
-    atomic_sector: float = 0.021
+    atomic_sector: float = 0.0205
     """Cycles of the whole L2 for each sector of atomics."""
-    atomic_lane: float = 0.0074
-    """Cycles more for each lane."""
+    atomic_lane: float = 0.006
+    """Cycles more for each lane: these two reproduce the rates of one, two and four words a lane on an H200 to 8 %
+    (`--only atomics`)."""
     barrier: float = 12.0
     """Cycles of a barrier of one warp."""
     barrier_warp: float = 2.0
