@@ -213,6 +213,9 @@ def memory(bench: Microbenchmarks) -> None:
 def atomics(bench: Microbenchmarks) -> None:
     """Reductions in global memory, by type, vector and how far lanes are apart."""
     patterns = (("one", 0, 4), ("line", 4, 128), ("sectors", 32, 1 << 24), *_side_by_side(4))
+    # Few counters: lanes side by side, and each in a sector of its own as far as there are so many.
+    patterns += tuple((f"span{1 << by}", 4, 1 << by) for by in (8, 9, 10, 11, 12, 13, 14))
+    patterns += tuple((f"scattered{1 << by}", 36, 1 << by) for by in (8, 9, 10, 11, 12, 13, 15, 18))
     for kind, chosen in (
         ("u32", patterns),
         ("f32", patterns),
@@ -230,7 +233,7 @@ def atomics(bench: Microbenchmarks) -> None:
 
 def _side_by_side(stride: int) -> tuple[tuple[str, int, int], ...]:
     """Patterns of lanes side by side: (name, bytes from one to the next, bytes after which others begin anew)."""
-    return ("spread", stride, 1 << 24), ("span256k", stride, 1 << 18), ("span32k", stride, 1 << 15)
+    return ("spread", stride, 1 << 24), *((f"span{span}", stride, span) for span in (1 << 18, 1 << 15))
 
 
 def sectors(bench: Microbenchmarks) -> None:

@@ -115,6 +115,9 @@ class Clock:
     """Cycles of a barrier of one warp."""
     barrier_warp: float = 2.0
     """Cycles more for each warp."""
+    tensor_clock: float = 1.0
+    """The part of its clock at which it runs launches that use tensor cores, however little: cycles for time of 127
+    launches that Nsight Compute profiled on H100s and H200s, next to those of 156 without (`benchmarks/timing/data`)."""
     wgmma_latency: float = 30.0
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
     wgmma_fma: float = 0.0
@@ -141,6 +144,10 @@ class Clock:
         known = {name: value for name, value in constants.items() if name in _MEASURED and value > 0}
         whole = {name: int(value) for name, value in known.items() if name in ("units", "l2_size")}
         return replace(self, **(known | whole), is_calibrated=bool(known))  # pyright: ignore[reportArgumentType]
+
+    def with_tensor_cores(self) -> Clock:
+        """The same part while it runs a launch that uses tensor cores."""
+        return replace(self, clock_hz=self.clock_hz * self.tensor_clock)
 
     def cycles(self, seconds: float) -> float:
         return seconds * self.clock_hz

@@ -19,7 +19,18 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import DRAM, L2, UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.steps import (
+    DRAM,
+    L2,
+    TENSOR,
+    UNITS,
+    Demand,
+    Steps,
+    demand_of,
+    rates_of,
+    steps_of,
+    uses_tensor_cores,
+)
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "coalesced", "predict_with", "predicted_from_work"]
@@ -33,6 +44,8 @@ _UNEVEN = 1.1
 """From so many times the time of CTAs of one length on, those that are left at the end are simulated alone."""
 _FEW = 8
 """Of so many multiprocessors one is busy, at the very end."""
+_SLOWING = ((TENSOR, 0.3, 0.14), (L2, 0.5, 0.12))
+"""(unit, from which part of the time that it is busy, how much lower the clock is by then where it is always busy)."""
 _INTERVAL = (0.75, 1.5)
 """Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
 _ASSUMED_INTERVAL = (0.5, 2.5)
@@ -218,6 +231,8 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
         demand.cycles[DRAM] += taken / share
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
+    if busy[TENSOR]:
+        cycles /= 1 - sum(slower * max(busy[unit] - least, 0.0) for unit, least, slower in _SLOWING)
     limits = [*busy]
     limits[DRAM] *= clock.dram_efficiency
     limits[L2] = demand.l2_throughput * share / cycles
@@ -378,6 +393,8 @@ class Model:
         self.capture = capture
         self.clock = clock or clock_of(capture.target, part)
         self.execution = execute(capture, self.clock)
+        if uses_tensor_cores(self.execution.program):
+            self.clock = self.clock.with_tensor_cores()
         self.timed = _timed(self.execution, self.clock)
         stated = capture_locations(capture, capture.texts.get("sass", ""), "sass")
         self.locations = [stated.chain_at(item.line) or item.location for item in self.execution.program.code]

@@ -15,11 +15,13 @@ from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.accesses import KINDS, SECTOR, Access
 from irscope.timing.execution import Execution
+from irscope.timing.program import Program
 from irscope.timing.walk import Observed, Skip
 
 __all__ = [
     "ATOMICS", "DRAM", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand",
-    "OneStep", "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of", "wgmma_cost",
+    "OneStep", "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of",
+    "uses_tensor_cores", "wgmma_cost",
 ]  # fmt: skip
 
 UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
@@ -35,6 +37,7 @@ the time, with them it would be 98 and 69. That they take the FMA pipe is assume
 _ON_HALF = ("HFMA2", "HADD2", "HMUL2", "HMNMX2", "HSET2", "HSETP2", "BF16_V2")
 _ON_MULTIPLY = ("IMAD", "IDP", "XMAD")
 _ON_DOUBLE = ("DFMA", "DMUL", "DADD", "DSETP", "DMNMX")
+_ON_TENSOR = ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA")
 _ON_SPECIAL = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2FP")
 _NOWHERE = (
     "NOP", "BRA", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "CS2R", "S2R", "S2UR", "ULDC", "LDC", "LDCU", "UMOV", "UIADD3",
@@ -212,7 +215,7 @@ class _Builder:
             if not access.is_on:
                 return ""
             return access.kind
-        if base in ("HGMMA", "QGMMA", "IGMMA", "BGMMA") or (base.startswith("UTC") and "MMA" in base):
+        if _is_asynchronous_mma(base):
             return "tensor"
         if base == "WARPGROUP" and "DEPBAR" in item.opcode:
             return "tensor wait"
@@ -223,6 +226,15 @@ class _Builder:
         if base == "ARRIVES":
             return "commit"
         return ""
+
+
+def _is_asynchronous_mma(base: str) -> bool:
+    return base in ("HGMMA", "QGMMA", "IGMMA", "BGMMA") or (base.startswith("UTC") and "MMA" in base)
+
+
+def uses_tensor_cores(program: Program) -> bool:
+    """Whether any instruction of a kernel is one of the tensor cores'."""
+    return any(base in _ON_TENSOR or _is_asynchronous_mma(base) for base in program.bases)
 
 
 def _number(item: Instruction) -> float:
@@ -244,7 +256,7 @@ def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
         return _DOUBLE, clock.double
     if base in _ON_SPECIAL:
         return (_ALU, clock.alu) if base == "I2FP" else (_SPECIAL, clock.special)
-    if base in ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA"):
+    if base in _ON_TENSOR:
         return TENSOR, _mma_cycles(base, item, clock)
     if base in _SHUFFLES:
         return MEMORY, clock.memory_issue
