@@ -116,8 +116,8 @@ class Clock:
     barrier_warp: float = 2.0
     """Cycles more for each warp."""
     tensor_clock: float = 1.0
-    """The part of its clock at which it runs launches that use tensor cores, however little: cycles for time of 127
-    launches that Nsight Compute profiled on H100s and H200s, next to those of 156 without (`benchmarks/timing/data`)."""
+    """The part of its clock at which it runs launches that use tensor cores, however little: the cycles for the time of
+    127 launches on H100s and H200s, next to those of 156 without (Nsight Compute, `benchmarks/timing/data`)."""
     wgmma_latency: float = 30.0
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
     wgmma_fma: float = 0.0

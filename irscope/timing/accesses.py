@@ -30,8 +30,10 @@ LINE = 128
 _BANKS = 32
 SPILLS = -3
 """What stands for an argument where registers are spilled."""
-GRANULE = 512
-"""Bytes that lie in one slice of L2: what the times of atomics on tensors of 64 bytes to 4 MiB tell of an H100."""
+GRANULE = 256
+"""Bytes that lie in one slice of L2: atomics on 128 bytes to 32 KiB tell (`benchmarks.microbench --only atomics`).
+
+Of 512 and of 1,024 bytes two slices are used, of more as many as there are 512 bytes."""
 _SHARED = tuple(size << 10 for size in (0, 8, 16, 32, 64, 100, 132, 164, 196, 228))
 """Bytes of L1 that can be configured as shared memory (NVIDIA, "Hopper Tuning Guide")."""
 _PREFERRED = 48 << 10
@@ -234,6 +236,9 @@ class CtaWatch:
             conflicts, passes = _collisions(value, mask, live)
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
                 passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
+            elif ".ADD" in item.opcode:
+                # Integers that lanes add to one address are summed up first (`atomic_u32_one`).
+                passes = float(count)
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
         return Access(
             kind, count, max(float(ideal), 1 / 8), lines, pairs, new / max(count, 1e-9), fronts, fronts, array=array,

@@ -46,7 +46,7 @@ from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.traffic import pairs_of, traffic_of
 from irscope.timing.walk import Observed, Walked, walk
 
-__all__ = ["Execution", "execute"]
+__all__ = ["Execution", "execute", "slices_of"]
 
 Array = NDArray[Any]
 
@@ -98,8 +98,8 @@ class Execution:
     """The same of stores."""
     distinct: Mapping[int, float]
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
-    atomic_granules: Mapping[int, float]
-    """Argument → how many parts of it, each in one slice of L2, atomics access at the same time."""
+    atomic_slices: Mapping[int, float]
+    """Argument → the slices of L2 that atomics access at the same time, as if there were any number."""
     in_step: Mapping[int, float]
     """Argument → the distinct tiles that CTAs next to one another load, for each that is loaded."""
     assumed: set[str] = field(default_factory=set[str])
@@ -206,7 +206,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     return Execution(
         program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, traffic.read, traffic.written,
         traffic.distinct,
-        _atomic_granules(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
+        _atomic_slices(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
     )  # fmt: skip
 
 
@@ -301,8 +301,8 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
     return ranges
 
 
-def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once: int) -> dict[int, float]:
-    """Argument → in how many parts of one slice of L2 each are what the atomics of CTAs that run together access."""
+def _atomic_slices(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once: int) -> dict[int, float]:
+    """Argument → the slices of L2 that the atomics of CTAs access which run together."""
     found: dict[int, float] = {}
     start = _wave(prod(launch.grid), at_once)
     for array, own in watch.granules.items():
@@ -315,8 +315,13 @@ def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch, at_once
             ctas = max(len(np.unique(owners)), 1)
             count *= len(np.unique(values)) * ctas / max(pairs_of(owners, values), 1)
         size = launch.array_bytes.get(array)
-        found[array] = max(min(count, size / GRANULE) if size is not None else count, 1.0)
+        found[array] = slices_of(min(count, size / GRANULE) if size is not None else count)
     return found
+
+
+def slices_of(granules: float) -> float:
+    """The slices of L2 that so many of `GRANULE` bytes, one after another, lie in."""
+    return max(granules / 2, min(granules, 2.0), 1.0)
 
 
 def _in_step(tiles: TileWatch, ctas: int, at_once: int) -> dict[int, float]:

@@ -346,7 +346,7 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
     if kind == "atomic":
         # A slice of L2 takes one pass after another; what lies close together is in few slices.
-        slices = 1 / execution.atomic_granules.get(access.array, inf) + 1 / clock.l2_slices
+        slices = 1 / execution.atomic_slices.get(access.array, inf) + 1 / clock.l2_slices
         everywhere = clock.atomic_sector * access.sectors + clock.atomic_lane * access.lanes
         use[ATOMICS] = max(everywhere, clock.atomic_pass * access.passes * slices) * rates.active * on
     return use
