@@ -123,7 +123,9 @@ def is_regular(entry: Entry, loop: Sequence[Entry]) -> bool:
     """Whether an access of a loop goes on as far in each iteration."""
     if not isinstance(entry, Observed) or entry.payload is None:
         return False
-    places = [one.payload.place for one in loop if isinstance(one, Observed) and one.index == entry.index][-3:]
+    # Where no lane makes it, an access has no place.
+    observed = (one for one in loop if isinstance(one, Observed) and one.index == entry.index)
+    places = [one.payload.place for one in observed if one.payload is not None][-3:]
     return len(places) < 3 or places[2] - places[1] == places[1] - places[0] != 0
 
 

@@ -21,6 +21,7 @@ from irscope.record.variants.completing import reporting
 from irscope.render.text.findings import render_explanation
 from irscope.timing.accesses import Access
 from irscope.timing.execution import execute
+from irscope.timing.trace import is_regular
 from irscope.timing.walk import NotFollowed, Observed, Skip
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
@@ -241,3 +242,12 @@ def test_the_phases_of_barriers_begin_anew_with_each_tile() -> None:
     prediction = time(capture)
     assert prediction.method == "simulated"
     assert not any("not followed" in note for note in prediction.notes)
+
+
+def test_an_access_that_no_lane_makes_in_an_iteration_leaves_the_others_regular() -> None:
+    def load(place: int | None) -> Observed:
+        return Observed(7, None if place is None else Access("load", place=place))
+
+    assert is_regular(load(0), [load(0), load(None), load(64), load(128)])
+    assert not is_regular(load(0), [load(0), load(None), load(64), load(96)])
+    assert not is_regular(load(None), [load(0), load(64)])
