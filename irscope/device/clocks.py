@@ -67,7 +67,7 @@ class Clock:
     l2_size: int = 50 * 1024 * 1024
     l2_bytes_per_s: float = 9.6e12
     """Of the whole part, where no two multiprocessors load the same."""
-    l2_together: float = 0.66
+    l2_together: float = 0.9
     """The part of what neighbouring CTAs load at the same time that L2 need not serve again for each of them."""
     l2_line: float = 0.0158
     """Cycles of the whole L2 for each line of a load, whichever part of it is read."""
