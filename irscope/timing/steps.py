@@ -61,6 +61,9 @@ _STORED, _STORING = 1.3, 0.75
 """What a wavefront of a store to shared memory takes of the data pipe, and what a store to global memory takes beyond
 the wavefronts of its sectors: by least squares over 228 launches that Nsight Compute profiled on an H200
 (`python -m benchmarks.timing terms` compares what is predicted now)."""
+_IN_DATA_PIPE = ("shared", "load", "store", "copy", "atomic")
+"""What takes a wavefront of the data pipe even where no lane of a warp is on: Nsight Compute's wavefronts tell, of a
+padding that stores nothing in two of three warps, and of the loads `@!PT LDS RZ, [RZ]` before `LDGSTS`."""
 _LINES = 3.7
 """Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
@@ -213,7 +216,7 @@ class _Builder:
         base = self.bases[index]
         if access is not None:
             if not access.is_on:
-                return ""
+                return "shared" if access.kind in _IN_DATA_PIPE else ""
             return access.kind
         if _is_asynchronous_mma(base):
             return "tensor"
@@ -323,8 +326,10 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     """What one warp's access asks of each unit, in cycles."""
     kind, on = access.kind, access.is_on
     use: dict[int, float] = {}
+    # A warp of which no lane makes the access sends it all the same.
+    off = 1 - on if kind in _IN_DATA_PIPE else 0.0
     if kind == "shared":
-        return {SHARED: access.wavefronts * (_STORED if access.is_store else 1.0) * on}
+        return {SHARED: access.wavefronts * (_STORED if access.is_store else 1.0) * on + off}
     if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local", "local store"):
         return use
     beyond = access.sectors * access.missed * SECTOR * on
@@ -334,7 +339,7 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         through = max(access.sectors * SECTOR / clock.l1_bytes, access.wavefronts, 0.0 if "store" in kind else 1.0)
         # What is copied is written into the array without passing through registers: the array is taken to be busy for
         # it, though Nsight Compute's wavefronts of the pipe leave it out.
-        use[SHARED] = (access.wavefronts if kind == "copy" else through + _STORING * (kind == "store")) * on
+        use[SHARED] = (access.wavefronts if kind == "copy" else through + _STORING * (kind == "store")) * on + off
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / rates.port
     if "store" in kind and not kind.startswith("bulk"):
