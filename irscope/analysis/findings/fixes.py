@@ -192,7 +192,7 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 
 
 _LEAST_OF_CONFIGURATION = 0.1
-"""The part of the time that other options or tiles have to gain by prediction: of those that were to gain less, a third
+"""The part of the time that other options, stages of a loop or tiles have to gain by prediction: of those that were to gain less, a third
 was slower when measured (docs/timing.md)."""
 
 
@@ -210,7 +210,8 @@ def _faster(
         if seconds is None:
             failure = "its time cannot be compared with that of the launch as it is"
             return replace(one, proof=replace(proof, is_better=False, failure=failure)) if decides else one
-        least = _LEAST_OF_CONFIGURATION if any(part.kind == "option" for part in one.changes) else LEAST_SHARE
+        is_configured = any(part.kind in ("option", "stages") for part in one.changes)
+        least = _LEAST_OF_CONFIGURATION if is_configured else LEAST_SHARE
         is_faster = not decides or seconds < (1 - least) * whole
         effects = proof.effects if is_faster else (f"predicted {seconds / whole:.2f} times the time", *proof.effects)
         return replace(one, proof=replace(proof, seconds=seconds, is_better=is_faster, effects=effects))
