@@ -192,8 +192,8 @@ _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot", "
 
 
 _LEAST_OF_CONFIGURATION = 0.1
-"""The part of the time that other options, stages of a loop or tiles have to gain by prediction: of those that were to gain less, a third
-was slower when measured (docs/timing.md)."""
+"""The part of the time that other options, tiles or stages of a loop have to gain by prediction: of those that were to
+gain less, a third was slower when measured (docs/timing.md)."""
 
 
 def _faster(
