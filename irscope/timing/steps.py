@@ -52,7 +52,7 @@ _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
-_L2_READ, _L2_STORED = 0.72, 1.03
+_L2_READ, _L2_STORED = 0.75, 1.07
 """What a byte that is read, or stored, takes of L2's rate in Nsight Compute's throughput of L2: least squares over 21
 profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
 _L2_FILLED, _L2_EVICTED = 0.72, 0.5
@@ -347,7 +347,8 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         use[L2] = cost * access.missed * rates.active * on
     else:
         alone = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
-        use[L2] = alone * _served(access, execution, clock)
+        # What neighbouring CTAs load at the same time L2 serves once.
+        use[L2] = alone * execution.in_step.get(access.array, 1.0)
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
     if kind == "atomic":
         # A slice of L2 takes one pass after another; what lies close together is in few slices.
@@ -355,11 +356,6 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         everywhere = clock.atomic_sector * access.sectors + clock.atomic_lane * access.lanes
         use[ATOMICS] = max(everywhere, clock.atomic_pass * access.passes * slices) * rates.active * on
     return use
-
-
-def _served(access: Access, execution: Execution, clock: Clock) -> float:
-    """The part of a load that L2 serves: what neighbouring CTAs load at the same time it gives to all of them."""
-    return 1 - clock.l2_together * (1 - execution.in_step.get(access.array, 1.0))
 
 
 @dataclass(slots=True)

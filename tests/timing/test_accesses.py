@@ -125,12 +125,11 @@ def test_neighbouring_ctas_that_load_the_same_are_served_together(share: int) ->
     tiles = TileWatch()
     ctas = np.arange(264)
     tiles.places[1, False] = [(ctas, ctas // share + 1000 * visit) for visit in range(3)]
-    clock = CLOCKS["h200"]
-    served = 1 - clock.l2_together * (1 - _in_step(tiles, 264, 264)[1])
+    served = _in_step(tiles, 264, 264)[1]
     rates = {number: _MEASURED[f"together_next_{number}of264_512x4"]["median"] for number in (1, share)}
     assert served == pytest.approx(rates[1] / rates[share], abs=0.16)
     tiles.places[1, False] = [(ctas, ctas % (264 // share)) for _ in range(3)]
-    apart = 1 - clock.l2_together * (1 - _in_step(tiles, 264, 264)[1])
+    apart = _in_step(tiles, 264, 264)[1]
     if share <= 8:
         rates = {number: _MEASURED[f"together_apart_{number}of264_512x4"]["median"] for number in (1, share)}
         assert apart == pytest.approx(rates[1] / rates[share], abs=0.16)

@@ -288,7 +288,7 @@ _ON_H100 = {
     "l2_latency": (284.0, 282.7),
     "dram_latency": (700.0, 693.1),
     "dram_bytes_per_s": (3.35e12, 2.7858e12),
-    "l2_bytes_per_s": (9.6e12, 8.948e12),
+    "l2_bytes_per_s": (10.0e12, 8.948e12),
 }
 
 
