@@ -426,9 +426,11 @@ class _Multiprocessor:
             served = self.queue(SHARED, begin, use[SHARED])
             self.boards(warp, step, served + clock.shared_latency, served + 6, "shared memory")
             return self.held(warp, step, time, served, 300.0, "shared memory")
-        served = begin
+        served = landed = begin
         if L1 in use:
-            served = max(self.queue(L1, begin, use[L1]), self.queue(SHARED, begin, use[SHARED]))
+            served, landed = self.queue(L1, begin, use[L1]), self.queue(SHARED, begin, use[SHARED])
+            if kind != "copy":
+                served = max(served, landed)
         hit = served + clock.l1_latency
         ready, why = hit, "L1"
         if use[PORT]:
@@ -466,6 +468,8 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "copy":
+            # The warp goes on while what it copies is written.
+            ready = max(ready, landed)
             warp.pending = max(warp.pending, (ready, step.last))
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, served, 400.0, "L1")
