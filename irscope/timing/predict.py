@@ -20,6 +20,7 @@ from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
 from irscope.timing.steps import (
+    ATOMICS,
     DRAM,
     L2,
     TENSOR,
@@ -233,7 +234,8 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     busy = [one * share / cycles for one in demand.cycles]
     if busy[TENSOR]:
         cycles /= 1 - sum(slower * max(busy[unit] - least, 0.0) for unit, least, slower in _SLOWING)
-    limits = [*busy]
+    # Multiprocessors without a CTA count too.
+    limits = [one if unit in (L2, DRAM, ATOMICS) else one * active / clock.units for unit, one in enumerate(busy)]
     limits[DRAM] *= clock.dram_efficiency
     limits[L2] = demand.l2_throughput * share / cycles
     return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
