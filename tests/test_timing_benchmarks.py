@@ -50,16 +50,18 @@ def test_a_bound_is_compared_where_a_unit_is_busy():
     assert bound_agreement(rows, profiles) == (1, 2)
 
 
-def test_a_perfect_prediction_scores_best(tmp_path):
+def test_a_perfect_prediction_scores_best(tmp_path, monkeypatch):
     results = DATA / "h100-tuning.jsonl"
     (tmp_path / "results.jsonl").write_text(results.read_text())
     times = {row["capture"]: row["median_us"] for row in rows_of(results) if row["status"] == "ok"}
 
-    def perfect(path):
-        seconds = times[path.name] * 1e-6
-        return SimpleNamespace(seconds=seconds, bound="DRAM", interval=(0.0, 1.0), notes=())
+    def perfect(capture, *, part):
+        assert part == "h100"
+        return SimpleNamespace(seconds=times[capture.name] * 1e-6, bound="DRAM", interval=(0.0, 1.0), notes=())
 
-    printed = score(tmp_path, "h100", predict=perfect)
+    monkeypatch.setattr("irscope.load", lambda path: SimpleNamespace(name=path.name, compile_us=0))
+    monkeypatch.setattr("irscope.time", perfect)
+    printed = score(tmp_path, "h100")
     assert "not predicted: 0" in printed
     # embedding 5, rope 4 and nine others, whose middle halves spread by more than a tenth.
     assert "disturbed measurements left out: 11" in printed

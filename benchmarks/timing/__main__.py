@@ -42,6 +42,7 @@ def main() -> None:
     scored.add_argument("folder", type=Path)
     scored.add_argument("--part", default="h100")
     scored.add_argument("--each", type=int, default=0, help="only this many configurations of each family")
+    scored.add_argument("--workers", type=int, default=1)
     termed = commands.add_parser("terms", help="compare what predictions add up with counters, term by term")
     termed.add_argument("folder", type=Path)
     termed.add_argument("--counters", type=Path, default=Path(__file__).with_name("data") / "h200-ncu.jsonl")
@@ -69,7 +70,7 @@ def main() -> None:
     elif arguments.command == "score":
         from benchmarks.timing.scoring import score
 
-        print(score(arguments.folder, arguments.part, arguments.each))
+        print(score(arguments.folder, arguments.part, arguments.each, arguments.workers))
     elif arguments.command == "terms":
         from benchmarks.timing.terms import compare
 

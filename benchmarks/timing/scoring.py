@@ -7,8 +7,11 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -154,37 +157,28 @@ def report(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]] = ())
     return "\n".join(lines), total | {"by_family": [asdict(score) for score in families]}
 
 
-def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], Any] | None = None) -> str:
+def score(folder: Path, part: str, each: int = 0, workers: int = 1) -> str:
     """Predict every capture of a folder that `results.jsonl` has a time of, and report the scores.
 
     Args:
         folder: with captures, `results.jsonl` and possibly `ncu-*.jsonl`; `scores.json` is written there.
         part: `h100` or `h200`, as `irscope time --part` takes it.
         each: only so many configurations of each family; 0 for all.
-        predict: the prediction of a capture; by default irscope's.
+        workers: processes that predict side by side.
     """
     results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()[1:]]
     results = [row for row in results if row["status"] == "ok" and not (each and row["number"] >= each)]
     disturbed = [row for row in results if is_disturbed(row)]
-    rows: list[Measured] = []
-    failures: list[str] = []
-    costs: list[float] = []
-    predict = predict or _predict(part, costs)
-    for result in results:
-        if is_disturbed(result):
-            continue
-        try:
-            predicted = predict(folder / result["capture"])
-        except Exception as error:
-            failures.append(f"{result['capture']}: {type(error).__name__}: {error}")
-            continue
-        low, high = predicted.interval
-        rows.append(
-            Measured(
-                result["family"], result["number"], result["median_us"], predicted.seconds * 1e6, predicted.bound,
-                (low * 1e6, high * 1e6), bool(predicted.notes),
-            )
-        )  # fmt: skip
+    kept = [row for row in results if not is_disturbed(row)]
+    predict = partial(_predicted, folder, part)
+    if workers == 1:
+        predicted = [predict(row) for row in kept]
+    else:
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            predicted = list(pool.map(predict, kept, chunksize=4))
+    rows = [row for row, _ in predicted if isinstance(row, Measured)]
+    failures = [row for row, _ in predicted if isinstance(row, str)]
+    costs = [cost for _, cost in predicted if cost]
     if not rows:
         return "\n".join(["nothing was predicted", *failures[:5]])
     profiles = [json.loads(line) for path in folder.glob("ncu-*.jsonl") for line in path.read_text().splitlines()]
@@ -198,16 +192,20 @@ def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], Any]
     return "\n".join([text, left_out, f"not predicted: {len(failures)}", *failures[:5]])
 
 
-def _predict(part: str, costs: list[float]) -> Callable[[Path], Any]:
-    """What predicts a capture; adds the cost of each to `costs`, in times its compile."""
+def _predicted(folder: Path, part: str, result: Mapping[str, Any]) -> tuple[Measured | str, float]:
+    """A configuration with its prediction, or why there is none; what that cost, in times the compile."""
     import irscope
 
-    def predict(path: Path) -> Any:
-        capture = irscope.load(path)
+    try:
+        capture = irscope.load(folder / result["capture"])
         begin = time.process_time()
         prediction = irscope.time(capture, part=part)
-        if capture.compile_us:
-            costs.append((time.process_time() - begin) * 1e6 / capture.compile_us)
-        return prediction
-
-    return predict
+    except Exception as error:
+        return f"{result['capture']}: {type(error).__name__}: {error}", 0.0
+    cost = (time.process_time() - begin) * 1e6 / capture.compile_us if capture.compile_us else 0.0
+    low, high = prediction.interval
+    row = Measured(
+        result["family"], result["number"], result["median_us"], prediction.seconds * 1e6, prediction.bound,
+        (low * 1e6, high * 1e6), bool(prediction.notes),
+    )  # fmt: skip
+    return row, cost
