@@ -58,7 +58,7 @@ from irscope.render.report.texts import (
     split_margins,
     value_columns,
 )
-from irscope.render.timing import prediction_svg, times_svg
+from irscope.render.timing import prediction_svg, prediction_tables, times_svg
 
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
@@ -181,7 +181,8 @@ class Payload:
         if self._evaluates and (drawn := packed_poster(capture, costs, found, time)):
             row["poster"] = self._text(drawn, "poster", [])
         if time is not None:
-            row["time"] = self._text(for_page(prediction_svg(time)), "predicted time", [])
+            drawn = self._text(for_page(prediction_svg(time)), "predicted time", [])
+            row["time"] = {"picture": drawn, "tables": self._value(prediction_tables(time), "predicted tables")}
         if capture.times is not None:
             row["flame"] = self._text(for_page(times_svg(capture)), "flame graph", [])
         if not self._studies:
