@@ -56,7 +56,7 @@ def _launch_bound(studied: Studied, prediction: Prediction) -> Finding:
         f"{launch * 1e6:.1f} µs, the time of an empty launch",
         1,
         [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are launch overhead")],
-        [Suggestion("more work in each launch (fuse kernels, a batch), or CUDA graphs")],
+        [Suggestion("fuse kernels, batch launches, or capture a CUDA graph")],
         seconds=launch,
     )
 
