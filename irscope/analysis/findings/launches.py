@@ -92,7 +92,7 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
     if most > mean >= 1 and ctas <= 16 * units:
         yield studied.about_kernel(
             "IRS507",
-            f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some do {most} and others wait",
+            f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some execute {most} and others idle",
             f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
             1,
             [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],
