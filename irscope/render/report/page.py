@@ -107,7 +107,7 @@ class Payload:
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
-        """Of each kernel the capture that its others are compared with: its number, and the texts of its stages."""
+        """Of each kernel, or of both of two captures, the one that others are compared with: its number, and its stages."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
         self._kernel = ""
@@ -254,11 +254,12 @@ class Payload:
         return counted
 
     def _compare(self, capture: Capture, row: dict[str, Any], shown: Mapping[str, _Plain]) -> None:
-        """Store how the stages differ from those of the kernel's first capture."""
-        if capture.name not in self._references:
-            self._references[capture.name] = self._number, capture, dict(shown)
+        """Store how the stages differ from those of the kernel's first capture; of two captures, from the other's."""
+        kernel = "" if len(self._captures) == 2 else capture.name
+        if kernel not in self._references:
+            self._references[kernel] = self._number, capture, dict(shown)
             return
-        other, reference, plain = self._references[capture.name]
+        other, reference, plain = self._references[kernel]
         differences: dict[str, list[int]] = {}
         for stage in [stage for stage in plain if stage in shown]:
             one, two = reference.text(stage), capture.text(stage)
