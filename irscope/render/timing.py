@@ -268,7 +268,10 @@ def _size_text(size: Size) -> str:
 
 
 def _table(tuning: Tuning, width: int | None, color: bool) -> str:
-    names = [name for name, _ in tuning.rows[0].candidate.config]
+    from irscope.timing.tuning import OPTIONS
+
+    configs = [dict(row.candidate.config) for row in tuning.rows]
+    names = [one for one in configs[0] if one in OPTIONS[:2] or len({repr(row.get(one)) for row in configs}) > 1]
     is_measured = any(row.measured is not None for row in tuning.rows)
     times = [*map(_size_text, tuning.sizes)]
     times = ["predicted", "measured", "predicted / measured"] if is_measured else times

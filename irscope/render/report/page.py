@@ -107,7 +107,7 @@ class Payload:
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
-        """Of each kernel, or of both of two captures, the one that others are compared with: its number, and its stages."""
+        """Of each kernel, or of both of two captures, the one that others are compared with: its number and texts."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
         self._kernel = ""
