@@ -1,4 +1,4 @@
-"""The guide to every command, made of what `--help` is made of, with the examples of the other pages."""
+"""The guide to every command, made from the declarations that `--help` prints, with the examples of the other pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["commands_page"]
 
 _HEAD = """# Every command
 
-Made from what `irscope COMMAND --help` says, with the commands that the other pages show. `irscope --help` lists the
+Made from what `irscope COMMAND --help` prints, with the commands that the other pages show. `irscope --help` lists the
 commands, and the section of `record` the recording options, which go with every command that records. Every command
 that reads has `--json`; `-o` writes a file. The exit code is 0 if it is done, 1 if it failed and 2 for misuse.
 """

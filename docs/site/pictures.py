@@ -1,4 +1,4 @@
-"""The pictures of the site: what the commands of a page write, and the drawing of the rooms."""
+"""The pictures of the site: what the commands of a page write, and the diagram of the packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAWN = "IRSCOPE_SITE_PICTURES"
 """The variable that names a folder where commands of pages have run: no others run, and their pictures are shown."""
 
 #   plan["<b>plan</b><br/>Which passes run"]
-_ROOM = re.compile(r'^\s*(\w+)\["<b>(.*?)</b><br/>(.*?)"\]$')
+_PACKAGE = re.compile(r'^\s*(\w+)\["<b>(.*?)</b><br/>(.*?)"\]$')
 #   plan --> errors
 _ARROW = re.compile(r"^\s*(\w+) --> (\w+)$")
 
@@ -84,7 +84,7 @@ def drawing(mermaid: str) -> str:
         edge_attr={"color": "#607090"},
     )
     for line in mermaid.splitlines():
-        if room := _ROOM.match(line):
+        if room := _PACKAGE.match(line):
             name, title, about = room.groups()
             words = "<br/>".join(_wrapped(about, 28))
             graph.node(name, f"<<b>{title}</b><br/><font point-size='10'>{words}</font>>")

@@ -113,7 +113,7 @@ def record_all(
             the script assigns them to, FILE:LINE of the read, or the kernel's parameter.
 
     Returns the captures, failed ones included, those of one target after those of another: a sequence that holds one
-    of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
+    of them in memory, and loads the others from temporary files when they are read. Raises RecordingError if
     nothing was compiled; if that is so for some of several targets, it warns.
 
     >>> [capture.name for capture in record_all("examples/softmax.py", target="h100")][:1]    # doctest: +SKIP

@@ -68,8 +68,8 @@ def with_launch(
     divisors = {name: divisor_of(text) for name, text in launch.attributes}
     for name, value in sizes.items():
         if name not in integers:
-            known = f"they are {', '.join(integers)}.{did_you_mean(name, integers)}" if integers else "it has none."
-            raise UsageError(f"--size {name}: {capture.name} has no integer argument {name!r}; {known}")
+            known = did_you_mean(name, integers) or " It has none at all."
+            raise UsageError(f"--size {name}: {capture.name} has no integer argument {name!r}.{known}")
         if must_fit and value % divisors.get(name, 1):
             raise UsageError(
                 f"--size {name}={value}: {capture.name} was compiled for multiples of {divisors[name]}. State another "

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from irscope.analysis.variants.site import read_kernel
 from irscope.api.timing import time
 from irscope.device.measurement import Timing, timing_of
 from irscope.device.occupancy import excesses_of
 from irscope.errors import IrscopeError, RecordingError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Autotuning
 from irscope.model.telling import divisor_of
 from irscope.timing.predict import Prediction
 from irscope.timing.tuning import OPTIONS, Candidate, Ranked, Size, Tuning
@@ -81,14 +83,20 @@ def _value(node: ast.expr, names: Mapping[str, int], place: str) -> int:
 
 
 def candidates_of(captures: Iterable[Capture]) -> tuple[Candidate, ...]:
-    """The captures of one kernel by what distinguishes them: constants, and options that are not all the same."""
+    """The captures of one kernel by their configuration.
+
+    That is what `@triton.autotune` states where it has several; else the constants and options that differ.
+    """
     held = list(captures)
-    rows = [_settings(one) for one in held]
+    tuned = {one.launch.autotuning for one in held}
+    stated = _names_of(tuned) if None not in tuned and len(tuned) > 1 else None
+    rows = [_settings(one, stated) for one in held]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    differing = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1 or name in OPTIONS[:2]]
+    always = {*OPTIONS[:2], *(stated or ())} - {*OPTIONS[2:]}
+    names = [one for one in names if one in always or len({repr(row.get(one)) for row in rows}) > 1]
     found: dict[tuple[tuple[str, Any], ...], Candidate] = {}
     for capture, row in zip(held, rows, strict=True):
-        config = tuple((name, row[name]) for name in differing if name in row)
+        config = tuple((name, row[name]) for name in names if name in row)
         if config in found:
             # The same configuration of another specialisation: the first is ranked.
             continue
@@ -101,9 +109,19 @@ def candidates_of(captures: Iterable[Capture]) -> tuple[Candidate, ...]:
     return tuple(found.values())
 
 
-def _settings(capture: Capture) -> dict[str, Any]:
+def _names_of(tuned: Iterable[Autotuning | None]) -> set[str]:
+    """The names that configurations set: `BLOCK_M: 64, num_warps: 4, num_ctas: 1, maxnreg: None`."""
+    return {part.partition(":")[0].strip() for one in tuned if one for part in one.config.split(",")}
+
+
+def _settings(capture: Capture, stated: Container[str] | None = None) -> dict[str, Any]:
+    """The constants that are declared as such, or those that are stated, and the options."""
+    declared = read_kernel(capture.launch.kernel)
     row: dict[str, Any] = {}
     for name, text in capture.launch.constants:
+        # An argument that is 1 is a constant of its compile too.
+        if declared.is_constexpr(name) is False or (stated is not None and name not in stated):
+            continue
         try:
             row[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -130,7 +148,8 @@ def ranked(
 
     Raises UsageError where sizes are stated, or a capture was not launched, without a grid, and for another name.
     """
-    candidates = candidates_of(captures)
+    held = list(captures)
+    candidates = candidates_of(held)
     if any(points) and not grid:
         raise UsageError(
             "--size: the number of CTAs depends on sizes, which a capture does not record: "
@@ -165,6 +184,8 @@ def ranked(
     name = next((one.capture.name for one in candidates if one.capture is not None), "")
     chosen = rows[0].predictions[0].part if rows else part or ""
     notes = _specialised(rows[0].candidate.capture, sizes) if rows else ()
+    if (others := len(held) - len(candidates)) > 0:
+        notes += (f"{others} compiles of the same configurations for other arguments were not ranked.",)
     return Tuning(name, chosen, sizes, tuple(rows), tuple(failed), notes)
 
 

@@ -11,10 +11,13 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 import click
 
+from irscope.errors import UsageError
 from irscope.model.recording_options import Option, RecordingOptions
 
 _SCRIPT_ARGUMENTS = "irscope.script_arguments"
 """The key of a context's `meta` for the arguments after `--`."""
+_WRITE_FOLDERS = ("record", "dump", "show", "layout", "draw")
+"""The commands that write several files where `-o` names a folder."""
 
 
 class Command(click.Command):
@@ -66,6 +69,9 @@ class Command(click.Command):
             name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()
         }
         if (path := next((values[str(one.name)] for one in self.params if "--output" in one.opts), None)) is not None:
+            if self.name not in _WRITE_FOLDERS and path.is_dir():
+                named = str(path / "FILE")
+                raise UsageError(f"-o {str(path)!r} is a folder: {self.name} writes one file, such as {named!r}.")
             refuse_unwritable(path)
         if self.runs_program:
             from irscope.cli.recording import run_recorded

@@ -89,7 +89,7 @@ def draw(
     what is drawn.
 
     Options:
-        kind = dataflow|control-flow|passes|warps|loop|poster|movie|roofline: What is drawn.
+        kind = KIND: dataflow, control-flow, passes, warps, loop, poster, movie or roofline.
         --stage, -s STAGE: Of dataflow and control-flow: the stage, by default the lowest that has such a graph. Of
             movie: only the passes of these stages.
         --around VALUE: Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).

@@ -10,7 +10,6 @@ from irscope.cli.captures import captures_of, readable
 from irscope.cli.command import Subjects
 from irscope.cli.output import write_output
 from irscope.cli.streams import say
-from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_operations
 from irscope.render.text.failure import failure_text
@@ -36,10 +35,6 @@ def report(
         --operations: Compile the TTGIR again to find which operation each instruction is from.
         --title TEXT: The title of the page.
     """
-    if output.is_dir():
-        raise UsageError(
-            f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
-        )
     from irscope.render.report.page import render_report
     from irscope.render.report.results import values_results
 

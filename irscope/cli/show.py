@@ -197,12 +197,15 @@ def show(captures: list[str] | None = None, *, view: View, values: Values, to: D
     if has_summary and to.path is None and len(chosen) == 1:
         # The failure and the notes are on its page.
         return code
+    said: set[str] = set()
     for file in chosen.files:
         capture = file.outline().head
         if capture.status == "failed":
             say(failure_text(capture))
-        summed_up = capture.launch.assumption_notes if has_summary else ()
+        said |= set(capture.launch.assumption_notes if has_summary else ())
         for note in capture.notes:
-            if note not in summed_up:
+            if note not in said:
+                # A recording's notes are those of each of its captures.
                 say(note)
+                said.add(note)
     return code

@@ -43,7 +43,7 @@ def time(
 
     Options:
         --size NAME=N: Predict for another integer argument of the launch; repeatable.
-        --grid X[,Y[,Z]]: Predict for a grid of so many CTAs.
+        --grid X[,Y[,Z]]: Predict for another grid, in CTAs.
         --roofline: Instead: what the launch computes and moves, and its minimum time at the part's peaks.
         --calibrate: Instead: measure this GPU's timing constants, for all predictions from now on.
         --proton FILE: Next to what Proton measured of the same kernels and lines; with -o FILE.trace.json, in one

@@ -59,7 +59,7 @@ def why(
         --value %V: Only those of this value of the TTGIR.
         --ignore CODE[,CODE]: Not these kinds: IRS101, or narrow-load; repeatable.
         --size NAME=N: Predict for another integer argument of the launch; repeatable.
-        --grid X[,Y[,Z]]: Predict for a grid of so many programs.
+        --grid X[,Y[,Z]]: Predict for another grid, in CTAs.
         --tries 0|N|few|all: At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's
             log. Default: few (fixes of the worst three findings, options and tiles) for what was recorded here, else 0.
         --time: On a GPU: run each fix that is better, and report its effect.

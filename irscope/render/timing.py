@@ -82,31 +82,54 @@ def _notes(one: Prediction) -> Sequence[str]:
 
 
 def _busy(one: Prediction, width: int | None, color: bool) -> str:
-    waits = [[name, f"{part:.0%}"] for name, part in one.waits[:6]]
-    busy = [[name, f"{part:.0%}"] for name, part in one.busy[:6]]
-    count = max(len(waits), len(busy))
+    busy, waits = _shares(one.busy), _shares(one.waits)
     rows = [
         [*(busy[number] if number < len(busy) else ["", ""]), *(waits[number] if number < len(waits) else ["", ""])]
-        for number in range(count)
+        for number in range(max(len(waits), len(busy)))
     ]
-    dram, cache = bytes_text(round(one.dram_bytes)), bytes_text(round(one.l2_bytes))
-    moved = f"DRAM traffic: {dram}; L2 traffic: {cache}\n"
-    columns = ["unit", "busy", *(("state of warps", "of their time") if waits else ())]
-    return table(columns, [row[: len(columns)] for row in rows], width=width, color=color) + moved
+    columns = [*_UNIT_COLUMNS, *(_STATE_COLUMNS if waits else ())]
+    return f"{table(columns, [row[: len(columns)] for row in rows], width=width, color=color)}{_traffic(one)}\n"
+
+
+_UNIT_COLUMNS = ("unit", "busy")
+_STATE_COLUMNS = ("state of warps", "of their time")
+_LINE_COLUMNS = ("Python", "share", "time", "why", "instructions")
+
+
+def _shares(rows: Sequence[tuple[str, float]]) -> list[list[str]]:
+    return [[name, f"{part:.0%}"] for name, part in rows[:6]]
+
+
+def _traffic(one: Prediction) -> str:
+    return f"DRAM traffic: {bytes_text(round(one.dram_bytes))}; L2 traffic: {bytes_text(round(one.l2_bytes))}"
 
 
 def _lines(one: Prediction, width: int | None, color: bool) -> str:
     if not one.lines:
         return ""
-    rows = [
-        [
-            f"{item.file.rpartition('/')[2]}:{item.line}" if item.line else "?", f"{item.share:.1%}",
-            duration_text(item.seconds), ", ".join(f"{name} {part:.0%}" for name, part in item.reasons[:3]),
-            ", ".join(name for name, _ in item.instructions[:3]),
-        ]
-        for item in one.lines[:_MOST_LINES]
-    ]  # fmt: skip
-    return table(["Python", "share", "time", "why", "instructions"], rows, width=width, color=color)
+    rows = [[_place_name(item), *_line_cells(item)] for item in one.lines[:_MOST_LINES]]
+    return table(_LINE_COLUMNS, rows, width=width, color=color)
+
+
+def _place_name(item: Share) -> str:
+    return f"{item.file.rpartition('/')[2]}:{item.line}" if item.line else "?"
+
+
+def _line_cells(item: Share) -> list[str]:
+    why = ", ".join(f"{name} {part:.0%}" for name, part in item.reasons[:3])
+    return [f"{item.share:.1%}", duration_text(item.seconds), why, ", ".join(name for name, _ in item.instructions[:3])]
+
+
+def prediction_tables(one: Prediction) -> dict[str, Any]:
+    """What the report's page shows of a prediction: sentences, and tables of texts, whose lines begin with a place."""
+    lines = [[f"{item.file}:{item.line}" if item.line else "", *_line_cells(item)] for item in one.lines[:_MOST_LINES]]
+    return {
+        "about": [_answer(one, None), f"{_head(one)}.", f"{_traffic(one)}."],
+        "units": [_UNIT_COLUMNS, _shares(one.busy)],
+        "states": [_STATE_COLUMNS, _shares(one.waits)],
+        "lines": [_LINE_COLUMNS, lines],
+        "notes": _notes(one),
+    }
 
 
 def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, Any]:
@@ -165,8 +188,7 @@ def _draw_answer(canvas: Canvas, one: Prediction) -> None:
 
 
 def _bar(item: Share) -> tuple[str, float, str, str]:
-    name = f"{item.file.rpartition('/')[2]}:{item.line}" if item.line else "?"
-    return name, item.share, f"{item.share:.0%}", ", ".join(why for why, _ in item.reasons[:2])
+    return _place_name(item), item.share, f"{item.share:.0%}", ", ".join(why for why, _ in item.reasons[:2])
 
 
 def _timeline(canvas: Canvas, area: Rect, one: Prediction, warps: Sequence[int], track: float) -> None:
@@ -246,7 +268,10 @@ def _size_text(size: Size) -> str:
 
 
 def _table(tuning: Tuning, width: int | None, color: bool) -> str:
-    names = [name for name, _ in tuning.rows[0].candidate.config]
+    from irscope.timing.tuning import OPTIONS
+
+    configs = [dict(row.candidate.config) for row in tuning.rows]
+    names = [one for one in configs[0] if one in OPTIONS[:2] or len({repr(row.get(one)) for row in configs}) > 1]
     is_measured = any(row.measured is not None for row in tuning.rows)
     times = [*map(_size_text, tuning.sizes)]
     times = ["predicted", "measured", "predicted / measured"] if is_measured else times

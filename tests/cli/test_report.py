@@ -51,9 +51,12 @@ def test_the_page_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert opened == [page.resolve().as_uri()]
 
 
-def test_a_folder_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", "last", "-o", str(tmp_path)]) == 2
-    assert "is a folder: give the name of the page" in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["report", "why", "verify", "time", "passes", "reproduce"])
+def test_a_folder_is_no_file(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Before anything is looked for or computed: "last" does not exist.
+    assert run([command, "last", "-o", str(tmp_path)]) == 2
+    said = f"irscope: -o {str(tmp_path)!r} is a folder: {command} writes one file, such as {str(tmp_path / 'FILE')!r}."
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_nothing_stored_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from irscope.__main__ import run
 from irscope.cli import show as module
 from irscope.cli.show import summary
 from irscope.errors import CaptureNotFound
@@ -41,3 +43,10 @@ def test_what_is_listed_may_be_gone(tmp_path: Path) -> None:
     gone = listed([tmp_path / "none.irscope"])
     with pytest.raises(CaptureNotFound, match=r"cannot read .*none\.irscope"):
         summary(gone, False)
+
+
+def test_a_recordings_note_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = [replace(load(path), notes=("from the recording",)) for path in FILES if "ttgir" in load(path).stages][:2]
+    paths = [str(save(one, tmp_path / f"{number}.irscope")) for number, one in enumerate(held)]
+    assert run(["show", *paths, "--stage", "ttgir"]) == 0
+    assert capsys.readouterr().err.count("from the recording") == 1

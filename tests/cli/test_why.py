@@ -129,7 +129,7 @@ def test_another_layout_is_tried_in_the_ir_after_the_pass_that_chose_it(irscope:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--size", "strid=64"), "no integer argument 'strid'; they are stride. Did you mean 'stride'?"),
+        (("--size", "strid=64"), "no integer argument 'strid'. Did you mean 'stride'?"),
         (("--size", "x=64"), "no integer argument 'x'"),
         (("--size", "stride"), "--size 'stride' is not a size: write NAME=INTEGER"),
         (("--grid", "64,0"), "--grid '64,0' is not a grid"),

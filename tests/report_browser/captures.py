@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from irscope.model.capture import (
@@ -22,6 +23,7 @@ from irscope.model.capture import (
 )
 from irscope.model.layout import LayoutRow, LayoutUse, layout_from_json
 from irscope.plan import PassPlan
+from irscope.store.file import load
 from tests.analysis.snapshots import FOLDER, snapshots, stage_text
 from tests.memory.test_global_costs import capture as with_launch
 
@@ -166,6 +168,12 @@ def failed() -> Capture:
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'`${1}\u2028\u2029\x1b[31m\x00]]>-->"
 )
+
+
+@lru_cache
+def predicted() -> Capture:
+    """A kernel of a library with its SASS and its launch, whose time is predicted."""
+    return load(Path(__file__).parents[1] / "data" / "counters" / "rms_norm_forward_kernel.irscope")
 
 
 @lru_cache

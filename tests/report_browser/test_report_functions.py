@@ -24,6 +24,7 @@ from irscope.render.report.texts import (
     value_columns,
     with_steps,
 )
+from irscope.render.text.tables import percent
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
 from tests.ir.mlir.test_reader import SCOPES
@@ -51,6 +52,11 @@ def called(name: str, rows: list[Any]) -> list[Any]:
     answer = subprocess.run(call, input=json.dumps(rows), capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
+
+
+def test_shares_are_rounded_as_everywhere_else() -> None:
+    shares = [warps / most for most in (32, 48, 64, 1000) for warps in range(most + 1)]
+    assert called("percent", [[one] for one in shares]) == [percent(one) for one in shares]
 
 
 def pairs_of(capture: Capture) -> list[tuple[str, str, str]]:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from irscope.api.timing import time
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes, TimeSpan
 from irscope.render.canvas import theme_named
 from irscope.render.poster.poster import poster_svg
-from irscope.render.timing import times_svg
+from irscope.render.timing import prediction_svg, prediction_text, times_svg
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
+from tests.report_browser.captures import predicted, softmax
 from tests.report_browser.conftest import Open
 
 pytestmark = pytest.mark.slow
@@ -36,7 +38,7 @@ def timed() -> Capture:
 
 
 def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -> None:
-    page = open_report([timed()])
+    page = open_report([timed()], "tab=time")
     page.wait_for_selector(".flame svg text")
     shown = page.evaluate("[...document.querySelectorAll('.flame svg text')].map(one => one.textContent)")
     assert shown == [one.text for one in texts_of(times_svg(timed()))]
@@ -44,6 +46,25 @@ def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -
     for theme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         assert page.evaluate(_FILL.replace(".poster", ".flame")) == rgb(theme_named(theme).page)
+
+
+def test_the_predicted_time_has_a_tab(open_report: Open) -> None:
+    prediction = time(predicted())
+    page = open_report([predicted()], "tab=time")
+    page.wait_for_selector(".flame svg text")
+    shown = page.evaluate("[...document.querySelectorAll('.flame svg text')].map(one => one.textContent)")
+    assert shown == [one.text for one in texts_of(prediction_svg(prediction))]
+    assert page.locator(".overview > p").first.text_content() in prediction_text(prediction)
+    lines = page.locator(".card", has=page.locator("h2", has_text="Lines"))
+    assert lines.locator("tbody tr").count() == min(10, len(prediction.lines))
+    worst = prediction.lines[0]
+    cells = lines.locator("tbody tr").first.locator("td").all_text_contents()
+    assert cells[:2] == [f"{Path(worst.file).name}:{worst.line}", f"{worst.share:.1%}"]
+
+
+def test_where_no_time_is_predicted_the_tab_names_the_command(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=time")
+    assert f"irscope time {softmax().id}" in page.locator(".remark").text_content()
 
 
 def test_the_poster_is_the_commands_and_follows_the_theme(open_report: Open, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from irscope.render.report.page import render_report
 from irscope.render.report.results import ablation_results
 from tests.render.text.test_searches import ABLATION, CHANGED
-from tests.report_browser.captures import attention, failed, softmax
+from tests.report_browser.captures import attention, failed, predicted, softmax
 
 VIEWS = (
     "results",
@@ -19,6 +19,7 @@ VIEWS = (
     "stages",
     "layouts",
     "memory&c=3",
+    "time&c=5",
     "movie",
     "graph",
     "graph&of=passes",
@@ -29,10 +30,10 @@ VIEWS = (
 
 @lru_cache
 def rich() -> str:
-    """The page of two softmaxes, an attention with its launch, one that failed, and the results of an ablation."""
+    """The page of two softmaxes, an attention with its launch, one that failed, one of a library, and an ablation."""
     capture = softmax()
     label = next(one.label for one in capture.snapshots if one.changed)
     results = ablation_results(
         replace(ABLATION, variants=(replace(CHANGED, off=(label,)), *ABLATION.variants[1:])), capture
     )
-    return render_report([capture, softmax(8), attention(), failed()], results=results)
+    return render_report([capture, softmax(8), attention(), failed(), predicted()], results=results)

@@ -13,10 +13,11 @@ import pytest
 
 from irscope.api.explain import Explainer
 from irscope.api.timing import counted_roofline
+from irscope.api.tuning import candidates_of
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.errors import UsageError
-from irscope.model.capture import Capture
-from irscope.model.launch_record import LaunchRecord
+from irscope.model.capture import Capture, Kernel, Launch
+from irscope.model.launch_record import Autotuning, LaunchRecord
 from irscope.render.text.findings import render_explanation
 from irscope.store.file import load
 from irscope.target import Target
@@ -332,3 +333,26 @@ _ON_ALU = (
     "VOTE",
     "MOV",
 )
+
+
+def test_a_configuration_is_what_autotune_states() -> None:
+    """Neither an argument that is 1 nor what a heuristic computes; and also what all configurations share."""
+    source = "def grouped(x, stride, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, EVEN: tl.constexpr):\n    pass\n"
+
+    def compiled(block: int, number: int, **others: str) -> Capture:
+        tuned = Autotuning(number, 2, f"BLOCK_M: {block}, BLOCK_K: 64, num_warps: 4, num_ctas: 1, num_stages: 3")
+        constants = {"BLOCK_M": str(block), "BLOCK_K": "64", "EVEN": "True", **others}
+        options = (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
+        launch = Launch(Kernel("grouped", "k.py", 1, source, 1), (), tuple(constants.items()), (), options)
+        return Capture(replace(launch, autotuning=tuned), Target("cuda", "90", 32))
+
+    found = candidates_of([compiled(64, 0, stride="1"), compiled(64, 0, EVEN="False"), compiled(128, 1)])
+    assert [config_text(one) for one in found] == [
+        f"triton.Config({{'BLOCK_M': {block}, 'BLOCK_K': 64}}, num_warps=4, num_stages=3)" for block in (64, 128)
+    ]
+    # Without autotuning: the declared constants that differ.
+    tuned = [compiled(64, 0, stride="1"), compiled(128, 1)]
+    plain = [one.with_(launch=replace(one.launch, autotuning=None)) for one in tuned]
+    assert [dict(one.config) for one in candidates_of(plain)] == [
+        {"BLOCK_M": block, "num_warps": 4, "num_stages": 3} for block in (64, 128)
+    ]

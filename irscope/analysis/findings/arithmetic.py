@@ -70,7 +70,7 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
                 1 << 4,
                 [
                     studied.in_ir(f"its {shape} elements are loaded, and changed in registers", load.first_line),
-                    studied.in_ir("they are stored back before the next product", store.first_line),
+                    studied.in_ir("the elements are stored back before the next product", store.first_line),
                 ],
                 [Suggestion("scale it only where a row's maximum grows, or once after the loop")],
             )

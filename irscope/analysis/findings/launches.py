@@ -56,7 +56,7 @@ def _launch_bound(studied: Studied, prediction: Prediction) -> Finding:
         f"{launch * 1e6:.1f} µs, the time of an empty launch",
         1,
         [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are launch overhead")],
-        [Suggestion("more work in each launch (fuse kernels, a batch), or CUDA graphs")],
+        [Suggestion("fuse kernels, batch launches, or capture a CUDA graph")],
         seconds=launch,
     )
 
@@ -92,7 +92,7 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
     if most > mean >= 1 and ctas <= 16 * units:
         yield studied.about_kernel(
             "IRS507",
-            f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some do {most} and others wait",
+            f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some execute {most} and others idle",
             f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
             1,
             [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],

@@ -111,9 +111,9 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
     if block is not None and end is not None and end.name == "scf.yield":
         for value in end.operands:
             if value in block.arguments:
-                text = f"it hands {value.name} on unchanged: a value that is two iterations old"
+                text = f"the loop yields {value.name} unchanged: a loop-carried distance of two iterations"
                 cause = studied.in_ir(text, end.first_line, stage=stage)
-                return cause, Suggestion("carry no value through an iteration unchanged")
+                return cause, Suggestion("yield no value of an iteration unchanged")
     return None
 
 

@@ -169,13 +169,13 @@ class Proof:
     ratio: Ratio | None = None
     """Its time over that of the launch as it is."""
     untimed: str = ""
-    """Why it has no time, although that was asked for."""
+    """Why it has no time, although it was requested."""
     seconds: float | None = None
     """The predicted time of the launch with it; None if it was not predicted."""
 
     @property
     def timing(self) -> str:
-        """`0.62x the time (…), identical`, or why there is none; empty if that was not asked for."""
+        """`0.62x the time (…), identical`, or why there is none; empty if it was not requested."""
         if self.ratio is None or self.agreement is None:
             return self.untimed
         return f"time {self.ratio.text}, result {self.agreement.verdict}"

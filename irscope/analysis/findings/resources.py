@@ -199,8 +199,8 @@ def _spills(studied: Studied) -> Finding:
         suggestions.append(_option("num_stages", stages - 1))
     spilling = [number for number, line in enumerate(assembly.text.split("\n"), 1) if spill_of(line) == "store"]
     chains = Counter(chain for number in spilling if (chain := assembly.chain_at(number)))
-    size = f"{stored + loaded} bytes of each thread"
-    text = f"spills registers: {size} go to local memory and back"
+    size = f"{stored + loaded} bytes per thread"
+    text = f"spills registers: {size} stored to and loaded from local memory"
     chain = _most_common(chains)
     return studied.about_kernel("IRS501", text, size, stored + loaded, causes, suggestions, chain=chain)
 

@@ -116,7 +116,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         studied.in_ir(cost.hint, cost.line),
     ]
     if life is not None:
-        causes.append(Cause(f"{life[1]} put it in", "ir", "the IR before and after that pass"))
+        causes.append(Cause(f"{life[1]} inserted it", "ir", "the IR before and after that pass"))
     said = [one for one in studied.said(cost.line, Rematerialisation) if one.reason and one.operation is not None]
     kept = [one for one in said if one.operation and opcode_of(one.operation.name) == _CONVERSION]
     causes += [studied.logged(one) for one in kept[-1:]]

@@ -239,6 +239,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     "constant": {"shape": "plain", "penwidth": "0"},
     "control": {"shape": "diamond"},
 }
+_LIDDED = ("memory", "shared")
 _LEGEND = (
     ("memory", "cylinder: global memory"),
     ("shared", "box with depth: shared memory"),
@@ -338,7 +339,9 @@ def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
     head = node.name.removeprefix("builtin.") or (node.values[0] if node.values else "")
     if node.members:
         head = f"{node.size} operations"
-    rows = [f"<B>{text(head)}</B>"]
+    # The lid of a cylinder and the depth of a box take room that graphviz does not leave.
+    rows = ['<FONT POINT-SIZE="4"> </FONT>'] if node.role in _LIDDED else []
+    rows.append(f"<B>{text(head)}</B>")
     if node.detail:
         rows.append(text(node.detail, _LONGEST))
     named = node.values[0] if node.values and node.name else ""

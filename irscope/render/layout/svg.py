@@ -278,7 +278,7 @@ def _label(canvas: Canvas, figure: Figure, run: Run, box: Rect, lettering: _Lett
 def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, float]:
     """How the label of a run is set, and its size: a run that a mark has cut is smaller than others; 0 if none fits."""
     if run.marked:
-        w, h = w - 5, h - 3
+        w, h = w - 6, h - 6
     sizes = {
         "below": min(w / (max(len(run.label), _DETAIL * len(run.detail)) * LETTER + 0.2), h / 2.1),
         "beside": min(w / ((len(run.label) + 1 + len(run.detail)) * LETTER + 0.2), h / 1.1),
@@ -294,7 +294,7 @@ def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, 
 
 def _frame(canvas: Canvas, box: Rect) -> None:
     # In two colours: one of them stands out from any filling.
-    inner = Rect(box.left + 2, box.top + 2, box.width - 4, box.height - 4)
+    inner = Rect(box.left + 1, box.top + 1, box.width - 2, box.height - 2)
     canvas.rect(inner, "around")
     canvas.rect(inner, "frame")
 

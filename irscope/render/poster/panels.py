@@ -62,9 +62,7 @@ def _access(canvas: Canvas, area: Rect, y: float, row: Cost) -> None:
     canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
     canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
     width = _width(row).replace(" bits per thread", "-bit")
-    text = ", ".join(
-        filter(None, (width, _units(row).replace(", the minimum", ", min").replace("× the minimum", "× min")))
-    )
+    text = ", ".join(filter(None, (width, _units(row).replace("the minimum", "minimum"))))
     canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
 
 
@@ -321,9 +319,9 @@ def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[F
     rest = ""
     for number, (finding, *others) in enumerate(groups):
         lines = len(wrapped(told_of(finding), area.width - 12, LEAST))
-        room = int((area.bottom - y - 16 - _LINE) // _LINE)
+        room = int((area.bottom - y - 16) // _LINE)
         if room < min(lines, 2):
-            rest = f"and {len(groups) - number} more"
+            rest = f"{len(groups) - number} more"
             break
         look = "bad" if finding.kind.rank < BAD_BELOW else "warn"
         canvas.rect(Rect(area.left, y + 1, 4, 14 + _LINE * min(lines, room)), look, radius=2)
@@ -339,7 +337,8 @@ def draw_findings(canvas: Canvas, area: Rect, facts: Facts, findings: Sequence[F
         y = canvas.paragraph(text, told_of(finding), lines=room) + 4
         rest = "in full" if room < lines else rest
     if rest:
-        canvas.text(area.left + 12, y + 9, f"{rest}: irscope why {facts.capture.id[:8]}", look="m", size=LEAST)
+        command = f"{rest}: irscope why {facts.capture.id[:8]}"
+        canvas.text(area.right, area.top - 12, command, look="m", size=LEAST, anchor="end")
 
 
 def draw_conversions(canvas: Canvas, area: Rect, facts: Facts) -> float:

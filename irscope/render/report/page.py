@@ -58,7 +58,7 @@ from irscope.render.report.texts import (
     split_margins,
     value_columns,
 )
-from irscope.render.timing import prediction_svg, times_svg
+from irscope.render.timing import prediction_svg, prediction_tables, times_svg
 
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
@@ -107,7 +107,7 @@ class Payload:
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
-        """Of each kernel the capture that its others are compared with: its number, and the texts of its stages."""
+        """Of each kernel, or of both of two captures, the one that others are compared with: its number and texts."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
         self._kernel = ""
@@ -181,7 +181,8 @@ class Payload:
         if self._evaluates and (drawn := packed_poster(capture, costs, found, time)):
             row["poster"] = self._text(drawn, "poster", [])
         if time is not None:
-            row["time"] = self._text(for_page(prediction_svg(time)), "predicted time", [])
+            drawn = self._text(for_page(prediction_svg(time)), "predicted time", [])
+            row["time"] = {"picture": drawn, "tables": self._value(prediction_tables(time), "predicted tables")}
         if capture.times is not None:
             row["flame"] = self._text(for_page(times_svg(capture)), "flame graph", [])
         if not self._studies:
@@ -253,11 +254,12 @@ class Payload:
         return counted
 
     def _compare(self, capture: Capture, row: dict[str, Any], shown: Mapping[str, _Plain]) -> None:
-        """Store how the stages differ from those of the kernel's first capture."""
-        if capture.name not in self._references:
-            self._references[capture.name] = self._number, capture, dict(shown)
+        """Store how the stages differ from those of the kernel's first capture; of two captures, from the other's."""
+        kernel = "" if len(self._captures) == 2 else capture.name
+        if kernel not in self._references:
+            self._references[kernel] = self._number, capture, dict(shown)
             return
-        other, reference, plain = self._references[capture.name]
+        other, reference, plain = self._references[kernel]
         differences: dict[str, list[int]] = {}
         for stage in [stage for stage in plain if stage in shown]:
             one, two = reference.text(stage), capture.text(stage)

@@ -177,6 +177,17 @@ def test_each_capture_says_what_it_differs_in() -> None:
     assert [row["differsIn"] for row in alone().index["captures"]] == [""]
 
 
+def test_two_kernels_are_compared_by_structure() -> None:
+    one, wide = softmax(), softmax(8)
+    kernel = replace(wide.launch.kernel, name="another")
+    other = wide.with_(launch=replace(wide.launch, kernel=kernel))
+    rows = Payload([one, other]).index["captures"]
+    assert rows[1]["compared"]["with"] == 0
+    assert rows[1]["compared"]["stages"]
+    # Of more captures, each is compared with the first of its kernel.
+    assert "compared" not in Payload([one, other, failed()]).index["captures"][1]
+
+
 def test_a_pass_has_its_log_and_what_was_decided() -> None:
     step = next(snapshot for snapshot in softmax().passes() if snapshot.stage == "ttgir")
     text = (

@@ -20,9 +20,15 @@ export function bytes(value: number): string {
   return value < 10_000 ? `${COUNT.format(value)} B` : `${(value / 1024).toFixed(value < 102_400 ? 1 : 0)} KiB`;
 }
 
+/** One decimal, as Python rounds for all other output: of a tie (56.25) the even one. */
+export function tenths(value: number): number {
+  const rounded = Math.round(10 * value);
+  return (Math.abs((10 * value) % 1) === 0.5 && rounded % 2 ? rounded - 1 : rounded) / 10;
+}
+
 /** As `irscope/render/text/tables.py` has it: one decimal where there is one. */
 export function percent(fraction: number): string {
-  const value = Math.round(1000 * fraction) / 10;
+  const value = tenths(100 * fraction);
   if (value === 0 && fraction > 0) return "< 0.1 %";
   if (value === 100 && fraction < 1) return "> 99.9 %";
   return `${value} %`;

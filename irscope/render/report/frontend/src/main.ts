@@ -15,6 +15,7 @@ import { OverviewTab } from "./tabs/overview";
 import { PassesTab } from "./tabs/passes";
 import { ResultsTab } from "./tabs/results";
 import { StagesTab } from "./tabs/stages";
+import { TimeTab } from "./tabs/time";
 import { themeButton, toggleTheme } from "./theme";
 
 const app: App = { data: new Payload(), keys: new Keys() };
@@ -24,6 +25,7 @@ const makers: [string, string, (app: App) => Tab][] = [
   ["stages", "Stages", (app) => new StagesTab(app)],
   ["layouts", "Layouts", (app) => new LayoutsTab(app)],
   ["memory", "Memory", (app) => new MemoryTab(app)],
+  ["time", "Time", (app) => new TimeTab(app)],
   ["movie", "Movie", (app) => new MovieTab(app)],
   ["graph", "Graph", (app) => new GraphTab(app)],
   ["compare", "Compare", (app) => new CompareTab(app)],

@@ -5,6 +5,7 @@ import { unpacked, type Diff, type PackedDiff } from "./data/diff";
 export { wholeOf } from "./data/columns";
 export { withNumbers } from "./data/numbers";
 export { wordMarks } from "./data/marks";
+export { percent } from "./format";
 export { fillOf } from "./layout/colors";
 
 type Text = [string[], string[] | undefined];

@@ -67,10 +67,19 @@ export interface Capture {
   graphs: Place;
   /** The number of its text: the SVG of `irscope draw poster`, without a style of its own. */
   poster?: number;
-  /** The number of its text: the picture of `irscope time`, without a style of its own. */
-  time?: number;
+  /** The number of the text of `irscope time`'s picture, without a style of its own, and its tables. */
+  time?: { picture: number; tables: Place };
   /** The number of its text: the flame graph of `irscope passes --time`, without a style of its own. */
   flame?: number;
+}
+
+/** A predicted time as sentences, and as tables (columns, rows), whose lines begin with `file:line`. */
+export interface Predicted {
+  about: string[];
+  units: [string[], string[][]];
+  states: [string[], string[][]];
+  lines: [string[], string[][]];
+  notes: string[];
 }
 
 /** A graph of `irscope draw`. */

@@ -17,6 +17,7 @@ import {
   type Locations,
   type Pass,
   type Place,
+  type Predicted,
 } from "./model";
 import type { Memory } from "./memory";
 import type { Movie } from "./movie";
@@ -102,6 +103,12 @@ export class Payload {
     const key = `movie ${number}`;
     if (!this.values.has(key)) this.values.set(key, JSON.parse(this.lines(number).join("")));
     return this.values.get(key) as Movie;
+  }
+
+  /** The predicted time of the launch; undefined where there is none. */
+  predicted(capture: number): Predicted | undefined {
+    const { time } = this.captures[capture]!;
+    return time && this.blob(capture, time.tables);
   }
 
   layouts(capture: number): Layouts {

@@ -175,12 +175,12 @@ function cells(traffic: Traffic, withLines: boolean, hasLanes: boolean): HTMLEle
 /** Where the rows count no instructions, why, and how they come to. */
 export function aboutInstructions(memory: Memory): string {
   if (!memory.assembly || memory.costs.every((cost) => cost.by_operation)) return "";
-  const lead = `Which instruction of the ${memory.assembly} is from which operation is not known`;
+  const lead = `The capture does not map the instructions of its ${memory.assembly} to operations`;
   const [reason] = memory.reasons;
   return reason
     ? `${lead}: ${reason}.`
-    : `${lead}: the rows count none, and widths are those of all operations on a line of Python. Where the capture was ` +
-        "recorded, this command finds it out, by compiling the TTGIR again:";
+    : `${lead}: none are counted here, and widths are those of all operations on a line of Python. On the machine that ` +
+        "recorded it, this command adds the map by another compile of the TTGIR:";
 }
 
 export const ways = (value: number): string => (value > 1 ? `${count(Math.round(100 * value) / 100)}-way` : "none");

@@ -5,7 +5,7 @@ import { command, copyButton } from "../copy";
 import type { Capture, Change, LineChange, Tables } from "../data/model";
 import { DiffView } from "../diff/view";
 import { button, fill, h, select, table, toggle } from "../dom";
-import { count, fileName, milliseconds, resourceTitle, resourceValue, shown, signed } from "../format";
+import { count, fileName, milliseconds, resourceTitle, resourceValue, shown, signed, tenths } from "../format";
 import { state } from "../state";
 import { lineChanges, tablesOf } from "./compared";
 
@@ -291,7 +291,7 @@ function changes(rows: Change[], otherwise: string, counted = true): HTMLElement
         counted ? resourceValue(row.name, row.left) : shown(row.left),
         "→",
         counted ? resourceValue(row.name, row.right) : shown(row.right),
-        areNumbers ? signed(Math.round(10 * (other - one)) / 10) : "",
+        ...(counted ? [areNumbers ? signed(tenths(other - one)) : ""] : []),
       ];
     }),
     { class: "figures" },

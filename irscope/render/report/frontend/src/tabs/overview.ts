@@ -7,7 +7,7 @@ import { button, fill, h, table } from "../dom";
 import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
-import { flameGraph, poster, predictedTime } from "./poster";
+import { poster } from "./poster";
 import { pythonLink } from "./sources";
 
 const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
@@ -43,8 +43,6 @@ export class OverviewTab implements Tab {
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
       ),
-      predictedTime(this.app),
-      flameGraph(this.app),
       capture.notes.length
         ? h(
             "div",
@@ -81,7 +79,7 @@ export class OverviewTab implements Tab {
   }
 }
 
-function card(title: string, ...content: (Node | null)[]): HTMLElement {
+export function card(title: string, ...content: (Node | null)[]): HTMLElement {
   return h("section", { class: "card" }, h("h2", null, title), content);
 }
 

@@ -1,4 +1,4 @@
-// The pictures of a kernel's overview: its poster on top, and at the end where the time of its compile went.
+// The pictures that commands draw of a kernel: its poster, its predicted time, and where the time of its compile went.
 import { captureNumber, type App } from "../app";
 import { command, copyButton, save } from "../copy";
 import { button, h, svg } from "../dom";
@@ -16,7 +16,12 @@ export function poster(app: App): HTMLElement | null {
 export function predictedTime(app: App): HTMLElement | null {
   const { kernel, id, time } = app.data.captures[captureNumber(app)]!;
   const name = `${kernel}.predicted.svg`;
-  return figure(app, time, "predicted time", `The predicted time of ${kernel}`, name, ["time", id, "-o", name]);
+  return figure(app, time?.picture, "predicted time", `The predicted time of ${kernel}`, name, [
+    "time",
+    id,
+    "-o",
+    name,
+  ]);
 }
 
 /** The flame graph of the current capture's compile; null where its parts were not timed. */
