@@ -27,8 +27,8 @@ from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
-from irscope.machine.ptx import PRINTING, DivergentBarrier, PtxCta, StuckThreads
-from irscope.machine.ptx_registers import CtaListener, CtaMemory
+from irscope.machine.ptx import PRINTING, PtxCta
+from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
 from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
@@ -46,11 +46,13 @@ _DETAILS: Mapping[RaceKind, str] = {
     "copy not awaited": "the asynchronous copy was not waited for",
     "matrix instruction not awaited": "no wait for the asynchronous matrix instruction",
     "tensor access not awaited": "the thread did not execute tcgen05.wait for the first",
+    "store not awaited": "the thread did not wait for its copies (tma.store_wait)",
     "no proxy fence": "the second uses the asynchronous proxy, and no fence.proxy.async lies between them",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "copy not awaited": ("async_wait", "wait_barrier"),
     "matrix instruction not awaited": ("warp_group_dot_wait", "wait_barrier"),
+    "store not awaited": ("async_tma_store_wait",),
 }
 """What a kind of race lacks → the operations that wait for it."""
 _IN_LLVM = {
@@ -204,7 +206,10 @@ class CtaVerifier:
         is_unit = race.first_thread is None or "not awaited" in race.kind
         who = "an asynchronous unit" if is_unit else "one thread"
         later = "written" if race.second_writes else "read"
-        detail = f"{who} {words[0]} an address that is later {later}: {_DETAILS[race.kind]}"
+        what = "a register" if race.space == "registers" else "an address"
+        detail = f"{who} {words[0]} {what} that is later {later}: {_DETAILS[race.kind]}"
+        if race.kind == "store not awaited":
+            detail = f"{who} may read shared memory after the program's end: {_DETAILS[race.kind]}"
         witnesses = (
             self._witness(race.first, race.first_thread, program),
             self._witness(race.second, race.second_thread, program),
@@ -215,7 +220,9 @@ class CtaVerifier:
             detail += f" (the wait for phase {parity} of its mbarrier is over at once: {copied})"
             witnesses += (self._witness(wait, None, program),)
         address = f"shared memory + {race.place} bytes"
-        if race.space == "tensor":
+        if isinstance(race.place, str):
+            address = f"register {race.place}"
+        elif race.space == "tensor":
             address = f"tensor memory, lane {race.place // 512}, column {race.place % 512}"
         return Violation(kind, detail, witnesses, address, made_by=self._made_by(race))
 
