@@ -83,6 +83,8 @@ class PtxCta(CtaRegisters):
         self._columns = 0
         self._alive = threads
         self.executed = 0
+        self.last: Instruction | None = None
+        """The instruction that is executed, or was executed last."""
         self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
         self._asked: dict[int, tuple[int, int]] = {}
         """Instruction that waits → the address of its mbarrier, and the parity."""
@@ -154,6 +156,7 @@ class PtxCta(CtaRegisters):
             self._end(group, group.threads)
             return True
         step = self._steps[group.at]
+        self.last = step.item
         group.at += 1
         if step.in_flight:
             self._listener.registers(step.item, group.threads)
@@ -187,7 +190,8 @@ class PtxCta(CtaRegisters):
         if self._is_unknown(name, group.threads):
             if step.name in ("atom", "red"):
                 self._memory.store(-1, 0, None)
-            if (step.run is None and step.target < 0) or step.name in ("atom", "red"):
+            computes = step.run is None and step.target < 0 and step.name not in ("ret", "exit", "trap")
+            if computes or step.name in ("atom", "red"):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from os.path import basename
 
 import numpy as np
 
-from irscope.errors import DAMAGE, NotRun
+from irscope.errors import DAMAGE, NotComputed, NotRun
 from irscope.ir.asm.control_flow import control_flow_of
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.llvm_threads import llvm_threads
@@ -56,7 +57,8 @@ _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
 }
 """What a kind of race lacks → the operations that wait for it."""
 _IN_LLVM = {
-    "ld": "load", "st": "store", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw", "cp": "load.async.lds",
+    "ld": "load", "st": "store", "bra": "br", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw",
+    "cp": "load.async.lds",
 }  # fmt: skip
 """An instruction as it is executed → as the LLVM IR of AMD GPUs writes it."""
 
@@ -164,9 +166,11 @@ class CtaVerifier:
             witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
         except NotRun as error:
-            if self.code[1] != "llvm":
-                raise
-            raise type(error)(str(error).replace("of the PTX", "of the LLVM IR")) from error
+            text = str(error).replace("of the PTX", "of the LLVM IR" if self.code[1] == "llvm" else "of the PTX")
+            if isinstance(error, NotComputed) and cta.last is not None:
+                last = self._witness(cta.last, None, place)
+                text = f"{text.rstrip('.')} ({' at '.join(filter(None, (last.operation, basename(last.place))))})"
+            raise type(error)(text) from error
         for one in order.beyond.values():
             word = "writes" if one.writes else "reads"
             detail = f"one thread {word} byte {one.place} of shared memory, of which the launch has {used} bytes"
