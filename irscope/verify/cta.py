@@ -298,7 +298,8 @@ class CtaVerifier:
                 number = numbers[id(pointer.storage)]
                 begin = self._memory.address(number)
                 ranges[number] = (begin, begin + pointer.storage.size)
-                if path in self.inputs.made_up or (path in self.written and not self._reads_first):
+                is_held = path not in self.inputs.made_up and pointer.storage.flags.writeable
+                if not is_held or (path in self.written and not self._reads_first):
                     dirty.add(number)
         return [row for number, row in ranges.items() if number not in dirty]
 
