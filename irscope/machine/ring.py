@@ -27,12 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun
+from irscope.ir.mlir.attributes import Dense
+from irscope.ir.mlir.model import Operation, Value
 from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.elementwise import (
     ELEMENTWISE,
     FLOAT_FUNCTIONS,
     FloatFunction,
+    array_of,
     called_function,
     fused,
     reciprocal,
@@ -205,6 +208,42 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     return (result if is_float(step.dtype) else result.astype(step.dtype),)
 
 
+def _folded(function: FloatFunction) -> Executor:
+    """The executor of a function of floats: one of constants is the float that the compiler folds it to."""
+    plain = pure(_function_of(function))
+
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+        constant = _constant_of(machine, step.results[0])
+        if constant is None:
+            return plain(machine, step, frame)
+        return (machine.arithmetic.embed(constant).reshape((1,) * (len(step.shape) + 1)),)
+
+    return execute
+
+
+def _constant_of(machine: Machine, value: Value) -> Array | None:
+    """The float of a scalar, or of all elements of a tensor, that is computed from constants alone."""
+    owner = machine.module.owners.get(value.number)
+    if not isinstance(owner, Operation) or len(owner.results) != 1 or owner.regions:
+        return None
+    dtype = dtype_of(owner.result_types[0])
+    if not is_float(dtype):
+        return None
+    if owner.name == "arith.constant":
+        stated = owner.attribute("value")
+        if isinstance(stated, Dense):
+            stated = stated.values[0] if stated.is_splat and stated.values else None
+        return array_of((stated,), dtype) if isinstance(stated, int | float) else None
+    if owner.opcode not in FLOAT_FUNCTIONS and owner.opcode != "splat":
+        return None
+    operands = [_constant_of(machine, one) for one in owner.operands]
+    known = [one for one in operands if one is not None]
+    if not known or len(known) < len(operands):
+        return None
+    with np.errstate(all="ignore"):
+        return known[0] if owner.opcode == "splat" else FLOAT_FUNCTIONS[owner.opcode](*known).astype(dtype)
+
+
 def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate")).strip("_")
@@ -256,7 +295,7 @@ def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 _ATOMICS: dict[np.ufunc, FloatFunction] = {np.maximum: _greatest, np.minimum: _least}
 _EXECUTORS: Mapping[str, Executor] = {
-    **{opcode: pure(_function_of(function)) for opcode, function in FLOAT_FUNCTIONS.items()},
+    **{opcode: _folded(function) for opcode, function in FLOAT_FUNCTIONS.items()},
     "math.fpowi": lambda machine, step, frame: (
         _power(frame.array(step.operands[0]), _element(frame.array(step.operands[1]).astype(np.int64))),
     ),
