@@ -5,8 +5,8 @@ m · 2^e: 0, 1, -1 and powers of two are what they are, and the sum or product o
 Other orders of a sum, other tiles along k, fused multiply-adds, a division in place of a product with the reciprocal
 and the split of a product into parts give the same element. Conversions between float formats change nothing: what
 rounding does is no part of the meaning. `exp`, `sqrt` and the like are random functions of their operand that keep
-what compilers use (exp2(0) = 1); an order of the elements, in which -inf is the least, decides comparisons, maxima and
-minima. NaN is an element like any other.
+what compilers use (exp2(0) = 1), and of constants the float that compilers fold them to; an order of the elements, in
+which -inf is the least, decides comparisons, maxima and minima. NaN is an element like any other.
 
 Elements of tensors and scalar arguments are drawn at random, by their place. Programs that compute different
 polynomials of degree d give one and the same element with a probability of at most d / P, by each element.
@@ -208,9 +208,11 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     return (result if is_float(step.dtype) else result.astype(step.dtype),)
 
 
-def _folded(function: FloatFunction) -> Executor:
-    """The executor of a function of floats: one of constants is the float that the compiler folds it to."""
+def _executor_of(opcode: str, function: FloatFunction) -> Executor:
+    """The executor of a function of floats; a root or the like of constants is the float that compilers fold it to."""
     plain = pure(_function_of(function))
+    if opcode == "math.fma" or not (opcode.startswith("math.") or opcode == "precise_sqrt"):
+        return plain
 
     def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         constant = _constant_of(machine, step.results[0])
@@ -295,7 +297,7 @@ def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 _ATOMICS: dict[np.ufunc, FloatFunction] = {np.maximum: _greatest, np.minimum: _least}
 _EXECUTORS: Mapping[str, Executor] = {
-    **{opcode: _folded(function) for opcode, function in FLOAT_FUNCTIONS.items()},
+    **{opcode: _executor_of(opcode, function) for opcode, function in FLOAT_FUNCTIONS.items()},
     "math.fpowi": lambda machine, step, frame: (
         _power(frame.array(step.operands[0]), _element(frame.array(step.operands[1]).astype(np.int64))),
     ),
