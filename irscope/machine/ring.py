@@ -1,12 +1,12 @@
 """A second arithmetic: floats are elements of a field of whole numbers, in which sums and products are exact.
 
 An element is a number modulo P, a prime below 2^31. Each finite float is a fraction m · 2^e, and stands for the element
-m · 2^e: 0, 1, -1 and powers of two are what they are, and the sum or product of constants is that of their elements.
+m · 2^e: 0, 1, -1 and powers of two are what they are, and so is what is computed of constants, but for quotients.
 Other orders of a sum, other tiles along k, fused multiply-adds, a division in place of a product with the reciprocal
 and the split of a product into parts give the same element. Conversions between float formats change nothing: what
 rounding does is no part of the meaning. `exp`, `sqrt` and the like are random functions of their operand that keep
-what compilers use (exp2(0) = 1), and of constants the float that compilers fold them to; an order of the elements, in
-which -inf is the least, decides comparisons, maxima and minima. NaN is an element like any other.
+what compilers use (exp2(0) = 1); an order of the elements, in which -inf is the least, decides comparisons, maxima and
+minima. NaN is an element like any other.
 
 Elements of tensors and scalar arguments are drawn at random, by their place. Programs that compute different
 polynomials of degree d give one and the same element with a probability of at most d / P, by each element.
@@ -209,9 +209,12 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 
 
 def _executor_of(opcode: str, function: FloatFunction) -> Executor:
-    """The executor of a function of floats; a root or the like of constants is the float that compilers fold it to."""
+    """The executor of a function of floats; one of constants is the float that compilers fold it to.
+
+    Not so a quotient: compilers make a product with the reciprocal of it.
+    """
     plain = pure(_function_of(function))
-    if opcode == "math.fma" or not (opcode.startswith("math.") or opcode == "precise_sqrt"):
+    if opcode == "math.fma" or "div" in opcode:
         return plain
 
     def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
