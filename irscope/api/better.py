@@ -6,7 +6,7 @@ that the program never saw, all programs of the launch, and with other sizes. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -16,6 +16,7 @@ from irscope.api.timing import time, with_floor
 from irscope.device.measurement import Measurement
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.launch import NO_LIMITS, RunLimits
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
 from irscope.timing.predict import Prediction
@@ -25,29 +26,42 @@ from irscope.verify.precision import lowered_precision
 _EXECUTED = ("source", "ttir", "ttgir", "edited")
 _MOST_PROGRAMS = 4096
 """Of a launch that is executed whole."""
+_LIMITS = RunLimits(elements=1 << 30)
+"""Of each execution: some 20 s."""
 
 
-def verdict(before: Capture, after: Capture, *, measured: Measurement | None = None) -> BetterVerdict:
+def verdict(
+    before: Capture, after: Capture, *, measured: Measurement | None = None, all_programs: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> BetterVerdict:  # fmt: skip
     """Whether a launch computes the same as another one, in less time.
 
     Args:
         before: of a launch that was recorded with its arguments.
         after: its replacement: another kernel or compile, on the same tensors.
         measured: both on a GPU, where they were; without it the predicted times decide.
+        all_programs: whether all programs are executed, however many they are and however long it takes.
+        progress: gets what is being executed.
 
-    The kernels are executed for all programs (above 4,096 the answer is at most `not decided`), on inputs drawn at
-    random, then with other values of the sizes among their arguments, which keep their divisibility by 16. The second
-    must be safe, may not compute in fewer bits, and its machine code must be compiled from the IR that was executed.
+    The kernels are executed for all programs, on inputs drawn at random, then with other values of the sizes among
+    their arguments, which keep their divisibility by 16. Above 4,096 programs, or a work of some 20 s for each side,
+    some are executed, and the answer is at most `not decided`. The second must be safe, may not compute in fewer bits,
+    and its machine code must be compiled from the IR that was executed.
     """
+    tell = progress or (lambda _: None)
+    most, limits = (None, NO_LIMITS) if all_programs else (_MOST_PROGRAMS, _LIMITS)
+    tell(f"{after.name}: the programs of both, with the recorded sizes")
     try:
-        meaning = compare_captures(before, after, programs=_MOST_PROGRAMS)
+        meaning = compare_captures(before, after, programs=most, limits=limits)
     except UsageError as error:
         meaning = MeaningVerdict(reason=str(error))
         return BetterVerdict("changed", (str(error),), meaning, then=_next("diff", before, after))
     changed = [f"{row.label}: {row.detail}" for row in meaning.rows if row.answer == "changed"]
     undecided = [*_not_executed(before), *_not_executed(after)]
     if not changed and not undecided:
-        changed = list(_other_sizes(before, after)) + list(_unsafe(before, after))
+        changed = list(_other_sizes(before, after, tell))
+        tell(f"{after.name}: whether its accesses are safe")
+        changed += _unsafe(before, after)
         texts = [one.begun_text for one in (before, after)]
         if lowered := lowered_precision(*texts):
             changed.append(f"it computes in fewer bits: {lowered}")
@@ -57,12 +71,14 @@ def verdict(before: Capture, after: Capture, *, measured: Measurement | None = N
         undecided += [meaning.reason or next(row.detail for row in meaning.rows if row.answer == "not decided")]
     if meaning.programs < meaning.all_programs:
         undecided.append(
-            f"{meaning.programs} of {meaning.all_programs} programs were executed: record a smaller launch"
+            f"{meaning.programs} of {meaning.all_programs} programs were executed: record a smaller launch, or give "
+            "--all-programs"
         )
     if changed or undecided:
         answer: BetterAnswer = "changed" if changed else "not decided"
         then = _next("diff", before, after) if changed else ("verify", {"capture": after.id})
         return BetterVerdict(answer, tuple(changed or undecided), meaning, measured=measured, then=then)
+    tell(f"{after.name}: predicted times")
     return _timed(before, after, meaning, measured)
 
 
@@ -80,7 +96,7 @@ def _not_executed(capture: Capture) -> Iterator[str]:
         yield f"{capture.id[:8]} was not recorded on this machine: its machine code may be another's"
 
 
-def _other_sizes(before: Capture, after: Capture) -> Iterator[str]:
+def _other_sizes(before: Capture, after: Capture, tell: Callable[[str], None]) -> Iterator[str]:
     """With which values of an argument that is a size of a tensor the results differ."""
     records = before.launch.record, after.launch.record
     if records[0] is None or records[1] is None:
@@ -94,8 +110,9 @@ def _other_sizes(before: Capture, after: Capture) -> Iterator[str]:
             names = [name for name, one in rows[0].items() if one == value and rows[1].get(name) == value]
             if not names:
                 continue
+            tell(f"{after.name}: some programs of both, with {' = '.join(names)} = {other}")
             try:
-                found = compare_captures(before, after, programs=64, values=dict.fromkeys(names, other))
+                found = compare_captures(before, after, programs=64, values=dict.fromkeys(names, other), limits=_LIMITS)
             except IrscopeError:
                 continue
             if found.answer == "changed":

@@ -55,9 +55,9 @@ def verify(
     from irscope.render.text.verdict import render_bits, render_meaning, render_proof, render_verdict
 
     if better:
-        if (other is None and not versus) or passes or bits or for_all_arguments or all_programs:
+        if (other is None and not versus) or passes or bits or for_all_arguments:
             raise UsageError("--better compares two compiles: give a second FILE or CAPTURE, or --vs KEY=VALUE, alone.")
-        return _better(subject, other, versus or [], to, record_options)
+        return _better(subject, other, versus or [], all_programs, to, record_options)
     if for_all_arguments and (other is not None or versus or passes or bits):
         raise UsageError("--for-all-arguments is about one compile of each launch: leave out the other options.")
     if other is not None or versus:
@@ -92,8 +92,9 @@ def _pairs(
 
 
 def _better(
-    subject: str | None, other: str | None, versus: Sequence[str], to: Destination, record_options: RecordingOptions
-) -> int:
+    subject: str | None, other: str | None, versus: Sequence[str], all_programs: bool, to: Destination,
+    record_options: RecordingOptions,
+) -> int:  # fmt: skip
     from irscope.api.better import verdict
     from irscope.render.text.verdict import render_better
 
@@ -109,7 +110,12 @@ def _better(
             )
         pairs = paired(*sides)
         timer = _timer((subject, other), (sides[0], sides[1]), record_options)
-    verdicts = {one.id: verdict(one, two, measured=timer(one, two) if timer else None) for one, two in pairs}
+    measured = {one.id: timer(one, two) if timer else None for one, two in pairs}
+    with progress("runs the IR") as tell:
+        verdicts = {
+            one.id: verdict(one, two, measured=measured[one.id], all_programs=all_programs, progress=tell)
+            for one, two in pairs
+        }
     to.emit_each(
         [one for one, _ in pairs],
         lambda one: picked(one, "id kernel=name target") | verdicts[one.id].as_json(),

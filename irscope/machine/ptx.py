@@ -13,19 +13,29 @@ Source: "PTX ISA", chapters 8 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NeverEnds, NotComputed, NotRun
+from irscope.errors import NotComputed, NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
-from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, effect_of, meeting, prepared
+from irscope.machine.ptx_registers import (
+    CtaGroup,
+    CtaListener,
+    CtaMemory,
+    CtaRegisters,
+    DivergentBarrier,
+    PtxStep,
+    StuckThreads,
+    effect_of,
+    meeting,
+    prepared,
+)
 from irscope.machine.shared import Mbarrier
 
 _WARP = 32
@@ -33,28 +43,6 @@ _Integers = NDArray[np.int64]
 _MOST_SHARED_BYTES = 1 << 18
 PRINTING = frozenset(("vprintf", "__assertfail", "printf"))
 """Functions that change nothing that is followed."""
-
-
-class StuckThreads(NeverEnds):
-    """Threads that wait for what never comes: `items` are the instructions that they wait at, with one thread each."""
-
-    def __init__(self, message: str, items: Sequence[tuple[Instruction, int]]) -> None:
-        super().__init__(message)
-        self.items = tuple(items)
-
-
-class DivergentBarrier(StuckThreads):
-    """A barrier of whole warps that only some threads of a warp reach."""
-
-
-@dataclass(slots=True, eq=False)
-class CtaGroup:
-    """Threads at one instruction."""
-
-    at: int
-    threads: _Integers
-    blocked: Callable[[], bool] | None = None
-    """Whether it still waits."""
 
 
 class PtxCta(CtaRegisters):
@@ -95,6 +83,8 @@ class PtxCta(CtaRegisters):
         self._columns = 0
         self._alive = threads
         self.executed = 0
+        self.last: Instruction | None = None
+        """The instruction that is executed, or was executed last."""
         self._where: dict[int, tuple[PtxStep, CtaGroup]] = {}
         self._asked: dict[int, tuple[int, int]] = {}
         """Instruction that waits → the address of its mbarrier, and the parity."""
@@ -166,7 +156,12 @@ class PtxCta(CtaRegisters):
             self._end(group, group.threads)
             return True
         step = self._steps[group.at]
+        self.last = step.item
         group.at += 1
+        if step.in_flight:
+            self._listener.registers(step.item, group.threads)
+            if not step.is_needed:
+                return False
         is_open = step.target >= 0 and self._is_unknown(step.item.predicate.lstrip("@!"), group.threads)
         if is_open and self._skip(step, group):
             return False
@@ -179,6 +174,8 @@ class PtxCta(CtaRegisters):
                 step.run(step, group, on)
             return group.blocked is not None or len(self._groups) != count
         if step.name in ("ret", "exit", "trap"):
+            if step.name != "trap":
+                self._listener.end(step.item, on)
             self._end(group, on)
             return True
         if len(on):
@@ -193,7 +190,8 @@ class PtxCta(CtaRegisters):
         if self._is_unknown(name, group.threads):
             if step.name in ("atom", "red"):
                 self._memory.store(-1, 0, None)
-            if (step.run is None and step.target < 0) or step.name in ("atom", "red"):
+            computes = step.run is None and step.target < 0 and step.name not in ("ret", "exit", "trap")
+            if computes or step.name in ("atom", "red"):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]
@@ -211,7 +209,7 @@ class PtxCta(CtaRegisters):
             return False
         group.at, passed = place
         for inner in passed:
-            self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
+            self._forget(inner.operands[:1] if inner.target < 0 and inner.is_needed else (), group.threads)
         return True
 
     def _branch(self, step: PtxStep, group: CtaGroup, on: _Integers) -> bool:

@@ -16,13 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NotComputed, NotRun
+from irscope.errors import NeverEnds, NotComputed, NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand
 from irscope.ir.asm.readers import PtxFunction
 
 _Integers = NDArray[np.int64]
+
+
+class StuckThreads(NeverEnds):
+    """Threads that wait for what never comes: `items` are the instructions that they wait at, with one thread each."""
+
+    def __init__(self, message: str, items: Sequence[tuple[Instruction, int]]) -> None:
+        super().__init__(message)
+        self.items = tuple(items)
+
+
+class DivergentBarrier(StuckThreads):
+    """A barrier of whole warps that only some threads of a warp reach."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +50,20 @@ class PtxStep:
     target: int = -1
     targets: tuple[int, ...] = ()
     """Of a jump by a table."""
+    in_flight: bool = False
+    """Whether it accesses registers that wgmma may still write."""
+    is_needed: bool = True
+    """Whether it is executed; else it is only looked at."""
+
+
+@dataclass(slots=True, eq=False)
+class CtaGroup:
+    """Threads at one instruction."""
+
+    at: int
+    threads: _Integers
+    blocked: Callable[[], bool] | None = None
+    """Whether it still waits."""
 
 
 _EFFECTS = {
@@ -86,7 +112,9 @@ def prepared(function: PtxFunction, methods: object, effect: Callable[[Instructi
     deciding = [item for index, item in enumerate(code) if index in effects or item.branch is not None]
     needed.update(item.predicate.lstrip("@!") for item in deciding)
     chosen = _sources(code, needed, makers, effects)
-    kept = sorted(chosen | {*effects} | {index for index, item in enumerate(code) if item.branch is not None})
+    chosen |= {*effects} | {index for index, item in enumerate(code) if item.branch is not None}
+    flying = _in_flight(code)
+    kept = sorted(chosen | flying)
     tables = dict(function.tables)
     steps: list[PtxStep] = []
     for index in kept:
@@ -101,10 +129,21 @@ def prepared(function: PtxFunction, methods: object, effect: Callable[[Instructi
                 raise NotRun(f"line {item.line} of the PTX branches to an address in a register")
         elif branch is not None and branch.targets and not method:
             target = _place_of(function, branch.targets[0][0], index, kept)
-        steps.append(
-            PtxStep(item, name, suffixes, item.arguments, getattr(methods, method) if method else None, target, targets)
-        )
+        run = getattr(methods, method) if method else None
+        flies, is_needed = index in flying, index in chosen
+        steps.append(PtxStep(item, name, suffixes, item.arguments, run, target, targets, flies, is_needed))
     return steps
+
+
+def _in_flight(code: Sequence[Instruction]) -> set[int]:
+    """The instructions that access what wgmma leaves in registers, copies of these included."""
+    names = {name for item in code if item.family == "wgmma" for name in item.arguments[0].names}
+    moves = [item for item in code if names and item.opcode.startswith("mov.")]
+    count = 0
+    while count < len(names):
+        count = len(names)
+        names.update(name for item in moves if names.intersection(item.reads) for name in item.writes)
+    return {index for index, item in enumerate(code) if names and names.intersection((*item.reads, *item.writes))}
 
 
 def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[PtxStep]] | None:
@@ -174,7 +213,7 @@ def _sources(
             chosen.add(index)
             item = code[index]
             names = {item.predicate.lstrip("@!")} | set(item.reads)
-            if effects.get(index) == "do_access" and item.opcode.startswith("ld") and not reads_shared:
+            if index in effects and item.opcode.startswith(("ld", "wgmma.mma_async")) and not reads_shared:
                 reads_shared = True
                 stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
                 names |= {name for one in stores for name in one.reads}
@@ -250,6 +289,12 @@ class CtaListener:
 
     def fence(self, threads: _Integers) -> None:
         """Take a fence between the generic and the asynchronous proxy."""
+
+    def registers(self, item: Instruction, threads: _Integers) -> None:
+        """Take an instruction that accesses registers which wgmma may still write, before it is executed."""
+
+    def end(self, item: Instruction, threads: _Integers) -> None:
+        """Take the end of threads."""
 
 
 _WARP = 32

@@ -1,7 +1,7 @@
 """A second arithmetic: floats are elements of a field of whole numbers, in which sums and products are exact.
 
 An element is a number modulo P, a prime below 2^31. Each finite float is a fraction m · 2^e, and stands for the element
-m · 2^e: 0, 1, -1 and powers of two are what they are, and the sum or product of constants is that of their elements.
+m · 2^e: 0, 1, -1 and powers of two are what they are, and so is what is computed of constants, but for quotients.
 Other orders of a sum, other tiles along k, fused multiply-adds, a division in place of a product with the reciprocal
 and the split of a product into parts give the same element. Conversions between float formats change nothing: what
 rounding does is no part of the meaning. `exp`, `sqrt` and the like are random functions of their operand that keep
@@ -27,12 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun
+from irscope.ir.mlir.attributes import Dense
+from irscope.ir.mlir.model import Operation, Value
 from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.elementwise import (
     ELEMENTWISE,
     FLOAT_FUNCTIONS,
     FloatFunction,
+    array_of,
     called_function,
     fused,
     reciprocal,
@@ -205,6 +208,47 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     return (result if is_float(step.dtype) else result.astype(step.dtype),)
 
 
+def _executor_of(opcode: str, function: FloatFunction) -> Executor:
+    """The executor of a function of floats; one of constants is the float that compilers fold it to.
+
+    Not so a quotient: compilers make a product with the reciprocal of it.
+    """
+    plain = pure(_function_of(function))
+    if opcode == "math.fma" or "div" in opcode:
+        return plain
+
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+        constant = _constant_of(machine, step.results[0])
+        if constant is None:
+            return plain(machine, step, frame)
+        return (machine.arithmetic.embed(constant).reshape((1,) * (len(step.shape) + 1)),)
+
+    return execute
+
+
+def _constant_of(machine: Machine, value: Value) -> Array | None:
+    """The float of a scalar, or of all elements of a tensor, that is computed from constants alone."""
+    owner = machine.module.owners.get(value.number)
+    if not isinstance(owner, Operation) or len(owner.results) != 1 or owner.regions:
+        return None
+    dtype = dtype_of(owner.result_types[0])
+    if not is_float(dtype):
+        return None
+    if owner.name == "arith.constant":
+        stated = owner.attribute("value")
+        if isinstance(stated, Dense):
+            stated = stated.values[0] if stated.is_splat and stated.values else None
+        return array_of((stated,), dtype) if isinstance(stated, int | float) else None
+    if owner.opcode not in FLOAT_FUNCTIONS and owner.opcode != "splat":
+        return None
+    operands = [_constant_of(machine, one) for one in owner.operands]
+    known = [one for one in operands if one is not None]
+    if not known or len(known) < len(operands):
+        return None
+    with np.errstate(all="ignore"):
+        return known[0] if owner.opcode == "splat" else FLOAT_FUNCTIONS[owner.opcode](*known).astype(dtype)
+
+
 def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate")).strip("_")
@@ -256,7 +300,7 @@ def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 _ATOMICS: dict[np.ufunc, FloatFunction] = {np.maximum: _greatest, np.minimum: _least}
 _EXECUTORS: Mapping[str, Executor] = {
-    **{opcode: pure(_function_of(function)) for opcode, function in FLOAT_FUNCTIONS.items()},
+    **{opcode: _executor_of(opcode, function) for opcode, function in FLOAT_FUNCTIONS.items()},
     "math.fpowi": lambda machine, step, frame: (
         _power(frame.array(step.operands[0]), _element(frame.array(step.operands[1]).astype(np.int64))),
     ),

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from os.path import basename
 
 import numpy as np
 
-from irscope.errors import DAMAGE, NotRun
+from irscope.errors import DAMAGE, NotComputed, NotRun
 from irscope.ir.asm.control_flow import control_flow_of
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.llvm_threads import llvm_threads
@@ -27,8 +28,8 @@ from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
-from irscope.machine.ptx import PRINTING, DivergentBarrier, PtxCta, StuckThreads
-from irscope.machine.ptx_registers import CtaListener, CtaMemory
+from irscope.machine.ptx import PRINTING, PtxCta
+from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
 from irscope.machine.ptx_values import CtaGlobal, PtxValues
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
@@ -46,15 +47,18 @@ _DETAILS: Mapping[RaceKind, str] = {
     "copy not awaited": "the asynchronous copy was not waited for",
     "matrix instruction not awaited": "no wait for the asynchronous matrix instruction",
     "tensor access not awaited": "the thread did not execute tcgen05.wait for the first",
+    "store not awaited": "the thread did not wait for its copies (tma.store_wait)",
     "no proxy fence": "the second uses the asynchronous proxy, and no fence.proxy.async lies between them",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "copy not awaited": ("async_wait", "wait_barrier"),
     "matrix instruction not awaited": ("warp_group_dot_wait", "wait_barrier"),
+    "store not awaited": ("async_tma_store_wait",),
 }
 """What a kind of race lacks → the operations that wait for it."""
 _IN_LLVM = {
-    "ld": "load", "st": "store", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw", "cp": "load.async.lds",
+    "ld": "load", "st": "store", "bra": "br", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw",
+    "cp": "load.async.lds",
 }  # fmt: skip
 """An instruction as it is executed → as the LLVM IR of AMD GPUs writes it."""
 
@@ -162,9 +166,11 @@ class CtaVerifier:
             witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
         except NotRun as error:
-            if self.code[1] != "llvm":
-                raise
-            raise type(error)(str(error).replace("of the PTX", "of the LLVM IR")) from error
+            text = str(error).replace("of the PTX", "of the LLVM IR" if self.code[1] == "llvm" else "of the PTX")
+            if isinstance(error, NotComputed) and cta.last is not None:
+                last = self._witness(cta.last, None, place)
+                text = f"{text.rstrip('.')} ({' at '.join(filter(None, (last.operation, basename(last.place))))})"
+            raise type(error)(text) from error
         for one in order.beyond.values():
             word = "writes" if one.writes else "reads"
             detail = f"one thread {word} byte {one.place} of shared memory, of which the launch has {used} bytes"
@@ -204,7 +210,10 @@ class CtaVerifier:
         is_unit = race.first_thread is None or "not awaited" in race.kind
         who = "an asynchronous unit" if is_unit else "one thread"
         later = "written" if race.second_writes else "read"
-        detail = f"{who} {words[0]} an address that is later {later}: {_DETAILS[race.kind]}"
+        what = "a register" if race.space == "registers" else "an address"
+        detail = f"{who} {words[0]} {what} that is later {later}: {_DETAILS[race.kind]}"
+        if race.kind == "store not awaited":
+            detail = f"{who} may read shared memory after the program's end: {_DETAILS[race.kind]}"
         witnesses = (
             self._witness(race.first, race.first_thread, program),
             self._witness(race.second, race.second_thread, program),
@@ -215,7 +224,9 @@ class CtaVerifier:
             detail += f" (the wait for phase {parity} of its mbarrier is over at once: {copied})"
             witnesses += (self._witness(wait, None, program),)
         address = f"shared memory + {race.place} bytes"
-        if race.space == "tensor":
+        if isinstance(race.place, str):
+            address = f"register {race.place}"
+        elif race.space == "tensor":
             address = f"tensor memory, lane {race.place // 512}, column {race.place % 512}"
         return Violation(kind, detail, witnesses, address, made_by=self._made_by(race))
 
@@ -287,7 +298,8 @@ class CtaVerifier:
                 number = numbers[id(pointer.storage)]
                 begin = self._memory.address(number)
                 ranges[number] = (begin, begin + pointer.storage.size)
-                if path in self.inputs.made_up or (path in self.written and not self._reads_first):
+                is_held = path not in self.inputs.made_up and pointer.storage.flags.writeable
+                if not is_held or (path in self.written and not self._reads_first):
                     dirty.add(number)
         return [row for number, row in ranges.items() if number not in dirty]
 

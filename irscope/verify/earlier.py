@@ -16,13 +16,12 @@ from math import prod
 import numpy as np
 
 from irscope.errors import IrscopeError, NotRun, WaitsForOthers
-from irscope.machine.captured import captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.verify.bounds import Arguments
-from irscope.verify.texts import ExecutedText, argument_paths, first_text, inputs_without_elements
+from irscope.verify.texts import ExecutedText, argument_paths, first_text
 from irscope.verify.trace import Tracer, UnwrittenMemory, UnwrittenReads
 
 MOST_WAITING = 256
@@ -88,7 +87,7 @@ def _follow(capture: Capture, argument: Argument, written: Array, elements: int 
     text = ExecutedText(capture, first_text(capture))
 
     def execute(programs: Sequence[int]) -> int:
-        inputs = inputs_without_elements(capture, {}) if not text.needs_values else captured_inputs(capture)
+        inputs = text.inputs({})
         if text.needs_values and inputs.made_up:
             raise NotRun("what is accessed depends on elements that the capture does not hold")
         arguments = Arguments(text.module, inputs, argument_paths(capture))

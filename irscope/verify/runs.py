@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from irscope.errors import NeverEnds, NotRun, OutOfBounds, UsageError, WaitsForOthers, WrongProgram
 from irscope.ir.mlir.model import Operation
-from irscope.machine.captured import Inputs, captured_inputs
+from irscope.machine.captured import Inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
@@ -21,7 +21,7 @@ from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.slices import address_slice
-from irscope.verify.texts import ExecutedText, Listeners, argument_paths, first_text, inputs_without_elements
+from irscope.verify.texts import ExecutedText, Listeners, argument_paths, first_text
 from irscope.verify.trace import Listener, OfPrograms, Tracer, UnwrittenReads, reaches_output
 from irscope.verify.verdict import KERNEL, AccessWitness, Violation, ViolationKind
 
@@ -62,10 +62,10 @@ class LaunchRuns:
         """The first IR that the capture has."""
         return self._text(first_text(self.capture))
 
-    def _inputs(self, text: ExecutedText) -> Inputs:
+    def _inputs(self, text: ExecutedText, *, recorded: bool = False) -> Inputs:
+        inputs = text.inputs(self._drawn | self.values, recorded=recorded)
         if not text.needs_values:
-            return inputs_without_elements(self.capture, self.values)
-        inputs = captured_inputs(self.capture, self._drawn | self.values)
+            return inputs
         # Drawn once: each run writes into memory of its own.
         self._drawn |= {name: inputs.tensors[name].copy() for name in inputs.made_up}
         return replace(inputs, made_up=tuple(self._drawn))

@@ -39,6 +39,7 @@ from irscope.verify.runs import LaunchRuns, sentence
 from irscope.verify.texts import (
     AddressWatch,
     ExecutedText,
+    Listeners,
     argument_paths,
     changed_texts,
 )
@@ -65,6 +66,14 @@ _MOST_ALONE = 16
 """Programs of which bounds alone are checked, where memory is too large to compare what programs access."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
+
+
+class _Followed(Listeners):
+    """The accesses of some programs, by thread, and which write each load reads."""
+
+    def __init__(self, threads: ThreadConflicts, reads: ReadsFrom) -> None:
+        super().__init__(threads, reads)
+        self.threads, self.reads = threads, reads
 
 
 def verify_launch(
@@ -311,7 +320,7 @@ class _Verifier(LaunchRuns):
             self.shared = "not used"
             return
         text = self._text(texts["ttgir"])
-        inputs = self._inputs(text)
+        inputs = self._inputs(text, recorded=True)
         paths = argument_paths(self.capture)
         written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
         verifier = CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
@@ -342,12 +351,16 @@ class _Verifier(LaunchRuns):
         return self._run(text, lambda: ReadsFrom(text.granule, text.origin), programs)
 
     def _check_some(self, text: ExecutedText, programs: Sequence[int]) -> None:
-        threads = self._run(text, lambda: self._threads(text), programs)
+        def followed() -> _Followed:
+            return _Followed(self._threads(text), ReadsFrom(text.granule, text.origin))
+
+        both = self._run(text, followed, programs)
+        threads = both.threads
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
         random = {key for key, one in threads.found.items() if self._is_random(text, one.first, one.second)}
-        self._check_order(text, programs)
+        self._check_order(text, programs, both.reads)
         for key, conflict in threads.found.items():
             if key not in random:
                 self._judge(text, conflict)
@@ -359,9 +372,8 @@ class _Verifier(LaunchRuns):
     def _barriers(self) -> Barriers:
         return Barriers(self.capture)
 
-    def _check_order(self, text: ExecutedText, programs: Sequence[int]) -> None:
+    def _check_order(self, text: ExecutedText, programs: Sequence[int], after: ReadsFrom) -> None:
         before = self._reads(self._front, programs)
-        after = self._reads(text, programs)
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
         for label, ir in islice(changed_texts(self.capture), 1, None):

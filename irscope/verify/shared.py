@@ -26,8 +26,10 @@ from irscope.machine.values import Array
 from irscope.verify.trace import Numbering
 
 RaceKind = Literal[
-    "no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited", "tensor access not awaited"
-]
+    "no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited", "tensor access not awaited",
+    "store not awaited",
+]  # fmt: skip
+_WARP = 32
 _MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
 """Of the tables of clocks."""
@@ -48,8 +50,8 @@ class SharedRace:
     second_thread: int
     second_writes: bool
     space: str
-    place: int
-    """The byte of shared memory, or lane × 512 + column of tensor memory."""
+    place: int | str
+    """The byte of shared memory, lane × 512 + column of tensor memory, or a register's name."""
     passed: tuple[Instruction, int, int] | None = None
     """A wait at the mbarrier of the copy that did not wait for it: the parity that it waited for, and the phase."""
 
@@ -115,6 +117,10 @@ class SharedOrder(CtaListener):
         self._completed: dict[int, Array] = {}
         self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
         """Loads, and stores, of tensor memory that are not waited for: places and threads."""
+        self._flying: dict[tuple[int, str], tuple[Instruction, int]] = {}
+        """Warp and register → the wgmma that writes it, and the time when it is done."""
+        self._stores: dict[int, tuple[Instruction, int, int]] = {}
+        """Thread → its last bulk store, the first byte of it, and the time when it is done."""
 
     # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,6 +214,33 @@ class SharedOrder(CtaListener):
                 left.append((where[~done], who[~done]))
         self._pending[stores] = left
 
+    # ── registers, and the end ──────────────────────────────────────────────────────────────────────────────────
+
+    def registers(self, item: Instruction, threads: Array) -> None:
+        # The sum of one wgmma is that of the next: these are in order.
+        own = item.arguments[0].names if item.family == "wgmma" else ()
+        for warp in np.unique(threads // _WARP).tolist():
+            known = self._known[warp * _WARP]
+            clock = self._units.get(("matrix", warp * _WARP // 128 * 128), 0)
+            rows = {name: row for name in item.reads if name not in own and (row := self._flying.get((warp, name)))}
+            open_ = {name: row for name, row in rows.items() if known[clock] < row[1]}
+            for name in item.writes:
+                self._flying.pop((warp, name), None)
+            if open_ and item.opcode.startswith("mov."):
+                self._flying.update({(warp, name): next(iter(open_.values())) for name in item.writes})
+                continue
+            for name, (first, _) in open_.items():
+                thread, kind = int(threads[threads // _WARP == warp][0]), "matrix instruction not awaited"
+                race = SharedRace(kind, first, None, True, item, thread, False, "registers", name)
+                self.found.setdefault((id(first), id(item), kind), race)
+
+    def end(self, item: Instruction, threads: Array) -> None:
+        for thread in threads.tolist():
+            first, place, time = self._stores.get(thread, (item, 0, 0))
+            if time and self._known[thread, self._unit("bulk store", thread)] < time:
+                race = SharedRace("store not awaited", first, None, False, item, thread, False, "shared", place)
+                self.found.setdefault((id(first), id(item), race.kind), race)
+
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
@@ -244,6 +277,11 @@ class SharedOrder(CtaListener):
     def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
         owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
         unit, time = self._unit(queue, owner), self._begun[queue, owner] + 1
+        if queue == "matrix":
+            for warp in np.unique(threads // _WARP).tolist():
+                self._flying.update({(warp, name): (item, time) for name in item.arguments[0].names})
+        if queue == "bulk store":
+            self._stores[owner] = item, reads[0][0], time
         known = self._known[threads].min(axis=0)
         visible = self._visible[threads].min(axis=0)
         number = self._items.of(item)

@@ -42,17 +42,25 @@ class AddressSlice:
     """`id` of each operation that such a mask may leave out, in part or as a whole."""
 
 
-def address_slice(module: MlirModule, only: Collection[Operation] = (), *, assumes: bool = False) -> AddressSlice:
+def address_slice(
+    module: MlirModule, only: Collection[Operation] = (), *, assumes: bool = False,
+    writers: Callable[[Collection[Operation]], Collection[Operation]] | None = None,
+) -> AddressSlice:  # fmt: skip
     """The operations of a module that decide its accesses, by following the values backwards.
 
     `only`: these accesses, where not all are asked for; what decides whether they are executed is followed too.
     `assumes`: what masks and conditions take from memory counts as true, which gives all accesses that may be made.
+    `writers`: gets loads, and returns the operations that may write what they read; what these write is followed too.
     """
     slicer = _Slicer(module)
     operations = [one for one in module.walk() if not only or one in only or not _touches(one, "global")]
     if assumes:
         slicer.assume(operations)
     slicer.follow(operations)
+    count = -1
+    while writers is not None and count < len(slicer.loads):
+        count = len(slicer.loads)
+        slicer.follow([], [value for writer in writers(slicer.loads) for value in writer.operands])
     loads = tuple(slicer.loads)
     assumed, possible = frozenset(slicer.assumed), frozenset(slicer.possible)
     if slicer.reads_shared:

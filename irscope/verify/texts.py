@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -16,14 +16,16 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.captured import UNREAD, Inputs, captured_inputs
-from irscope.machine.launch import NO_LIMITS, RunLimits
+from irscope.machine.launch import NO_LIMITS, RunLimits, check_memory
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
-from irscope.verify.bounds import Arguments
+from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, granule_bytes
 
+_FEW_ELEMENTS = 4096
+"""Of a tensor that is drawn, whoever looks at it."""
 _UNREAD_LIMITS = RunLimits(memory_bytes=1 << 40)
 """Where no element is looked at: the system has no page of memory that nothing touches."""
 
@@ -57,14 +59,11 @@ def argument_paths(capture: Capture) -> list[str]:
     return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
 
 
-def inputs_without_elements(capture: Capture, values: Mapping[str, Array]) -> Inputs:
-    """The arguments of a launch of which no element is looked at: none of a large tensor has to be drawn."""
+def _inputs_without_elements(capture: Capture) -> Inputs:
+    """The arguments of a launch of which no element is looked at."""
     record = capture.launch.record
-    given: dict[str, object] = dict(values)
-    for argument in record.arguments if record is not None else ():
-        if argument.kind != "scalar" and argument.path not in given and prod(argument.shape) > 4096:
-            given[argument.path] = UNREAD
-    return captured_inputs(capture, given, limits=_UNREAD_LIMITS)
+    tensors = [one.path for one in record.arguments if one.kind != "scalar"] if record is not None else []
+    return captured_inputs(capture, dict.fromkeys(tensors, UNREAD), limits=_UNREAD_LIMITS)
 
 
 class Listeners(Listener):
@@ -116,9 +115,10 @@ class ExecutedText:
         self.capture = capture
         self.module: MlirModule = parse_mlir(text)
         self.slices: AddressSlice = address_slice(self.module, assumes=assumes)
-        if self.slices.loads:
-            # What is loaded decides: all of it has to be right.
-            self.slices = replace(self.slices, skipped=frozenset())
+        self._decisive: frozenset[str] | None = frozenset()
+        """Names of the tensors whose elements decide what is accessed; None if any may."""
+        if self.needs_values:
+            self._follow_memory(assumes)
         self.granule = granule_bytes(self.module)
         self._locations = read_mlir(text)
 
@@ -130,7 +130,53 @@ class ExecutedText:
     @property
     def limits(self) -> RunLimits:
         """Of a run."""
-        return NO_LIMITS if self.needs_values else _UNREAD_LIMITS
+        return NO_LIMITS if self._decisive is None else _UNREAD_LIMITS
+
+    def inputs(self, values: Mapping[str, Array], *, recorded: bool = False) -> Inputs:
+        """The arguments of a launch; of tensors of which no element decides an access, none has to be drawn.
+
+        `recorded`: with the elements that the capture holds, of these too.
+        """
+        record, decisive = self.capture.launch.record, self._decisive
+        given: dict[str, object] = dict(values)
+        read = 0
+        for one in record.arguments if record is not None and decisive is not None else ():
+            if one.kind == "scalar" or one.path in given:
+                continue
+            if one.path in (decisive or ()) or (recorded and one.data):
+                read += one.storage_bytes or 0
+            elif prod(one.shape) > _FEW_ELEMENTS:
+                given[one.path] = UNREAD
+        check_memory(read, NO_LIMITS)
+        return captured_inputs(self.capture, given, limits=self.limits)
+
+    def _follow_memory(self, assumes: bool) -> None:
+        """Find out which tensors hold elements that decide accesses, and what decides these."""
+        arguments = Arguments(self.module, _inputs_without_elements(self.capture), argument_paths(self.capture))
+        bounds = Bounds(self.module, arguments)
+        stores = {
+            one: {tensor.storage for tensor in bounds.origins(one)}
+            for one in self.module.walk()
+            if any(effect.space == "global" and effect.kind == "writes" for effect in one.effects)
+        }
+        read: dict[Operation, set[int]] = {}
+        followed: set[Operation] = set()
+
+        def writers(loads: Collection[Operation]) -> Collection[Operation]:
+            read.update((one, {tensor.storage for tensor in bounds.origins(one)}) for one in loads)
+            storages = set[int]().union(*read.values())
+            followed.update(one for one, written in stores.items() if not written or written & storages)
+            return followed
+
+        slices = address_slice(self.module, assumes=assumes, writers=writers)
+        copies = any(effect.space == "shared" for one in followed for effect in one.effects)
+        if slices.reads_shared or copies or not all(read.values()):
+            # Shared memory, or an address that was loaded: all of it has to be right.
+            self.slices, self._decisive = replace(self.slices, skipped=frozenset()), None
+            return
+        self.slices = slices
+        storages = set[int]().union(*read.values())
+        self._decisive = frozenset(one.path for one in arguments.tensors if one.storage in storages)
 
     def place(self, operation: Operation) -> str:
         """`FILE:LINE` of the user's Python."""

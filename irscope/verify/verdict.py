@@ -20,7 +20,7 @@ _KINDS: Mapping[ViolationKind, tuple[str, str]] = {
     "never-ends": ("IRS905", "wait that never ends"),
     "failed-assertion": ("IRS906", "failed assertion"),
     "misaligned": ("IRS907", "misaligned access"),
-    "shared-race": ("IRS908", "race in shared memory"),
+    "shared-race": ("IRS908", "missing barrier or wait"),
     "proxy-fence": ("IRS909", "missing proxy fence"),
     "divergent-barrier": ("IRS910", "divergent barrier"),
     "uninitialised-read": ("IRS911", "read of uninitialised memory"),

@@ -12,6 +12,7 @@ from irscope.analysis.better import BetterVerdict
 from irscope.api.better import verdict
 from irscope.cli.mcp.tools import TOOLS
 from irscope.device.measurement import Agreement, Measurement, Ratio
+from irscope.machine.launch import RunLimits
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
@@ -89,6 +90,23 @@ def test_what_is_not_executed_is_not_believed(launches: dict[str, Capture], hone
     assert verdict(before, after, measured=slower).answer == "not better"
     wrong = replace(slower, ratio=Ratio(0.5, 0.4, 0.6), agreement=Agreement("different", differing=9))
     assert verdict(before, after, measured=wrong).answer == "changed"
+
+
+def test_too_much_work_samples_programs_and_says_so(
+    launches: dict[str, Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    whole = verdict(launches["scaled"], launches["honest"], progress=told.append)
+    assert whole.answer == "better"
+    assert next(line.partition(", with")[0] for line in told) == "honest: the programs of both"
+    assert {"honest: whether its accesses are safe", "honest: predicted times"} < {*told}
+    monkeypatch.setattr("irscope.api.better._LIMITS", RunLimits(elements=400_000))
+    sampled = verdict(launches["scaled"], launches["honest"])
+    assert (sampled.answer, sampled.meaning.programs) == ("not decided", 9)
+    assert sampled.reasons[-1].startswith("9 of 32 programs were executed: record a smaller launch, or give --all")
+    assert verdict(launches["scaled"], launches["honest"], all_programs=True).answer == "better"
+    cheat = verdict(launches["scaled"], launches["nothing"])
+    assert (cheat.answer, cheat.meaning.programs) == ("changed", 9)
 
 
 def test_the_command_and_the_tool(launches: dict[str, Capture], irscope: Run, reference: Reference) -> None:

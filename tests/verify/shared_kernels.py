@@ -90,6 +90,15 @@ def barrier_of_one_warp(x_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, x)
 
 
+@triton.jit
+def barrier_of_a_branch(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    if tl.load(y_ptr) > 0:
+        x -= tl.sum(x)
+    tl.store(y_ptr + offsets, x)
+
+
 @gluon.jit
 def copied_through_shared(x_ptr, y_ptr, BLOCK: gl.constexpr):
     wide: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
@@ -141,6 +150,7 @@ def main() -> None:
     whole = torch.zeros(1024, dtype=torch.int32, device="cuda")
     counted[(1,)](whole, whole, BLOCK=1024)
     transposed[(1,)](floats(64, 64), floats(64, 64), BLOCK=64)
+    barrier_of_a_branch[(1,)](floats(1024), floats(1024), BLOCK=1024)
     barrier_of_half_a_warp[(1,)](whole, whole, BLOCK=128)
     barrier_of_one_warp[(1,)](whole, whole, BLOCK=128)
     stages_of_two[(1,)](floats(2048), floats(2048), STAGES=2, BLOCK=512)

@@ -34,6 +34,15 @@ def test_the_ptx_of_a_compile_means_the_same(target: str) -> None:
     assert decided >= {"add_kernel", "softmax_kernel", "matmul_naive_kernel", "transpose_kernel", "attention_kernel"}
 
 
+def test_a_nan_of_both_is_no_difference() -> None:
+    capture = next(one for one in recorded(SCRIPT, "cuda:90") if one.name == "add_kernel")
+    record = capture.launch.record
+    assert record is not None
+    first = next(one for one in record.arguments if one.kind != "scalar")
+    values = np.where(np.arange(first.shape[0]) % 3, 1.0, np.nan)
+    assert verify_lowering(capture, values={first.path: values}).answer == "same"
+
+
 # Kernel → what is edited in its PTX, the first time that it matches, and what it becomes.
 PLANTED = (
     ("add_kernel", r"add(\.f32)", r"sub\1"),

@@ -152,6 +152,22 @@ def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
         assert not verify_launch(right).violations
 
 
+@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+def test_a_barrier_behind_a_branch_by_unknown_elements_is_not_decided(target: str) -> None:
+    capture = captures(target)["barrier_of_a_branch"]
+    text = capture.text(stage_of(capture))
+    # The same of a return that a predicate decides: no thread may count as one that goes on.
+    returns = re.sub(r"^(\s*@\S+) +bra.*;", r"\1 ret;", text, count=1, flags=re.MULTILINE)
+    branch = "bra" if target == "cuda:90" else "br"
+    cases = {branch: text, "ret": returns} if target == "cuda:90" else {branch: text}
+    for name, changed in cases.items():
+        verdict = verify_launch(with_code(capture, changed))
+        assert verdict.answer == "not decided"
+        reason = next(one for one in verdict.undecided if "shared memory" in one)
+        assert f"has a predicate that is not computed ({name} at shared_kernels.py:" in reason
+        assert "the elements of x_ptr, y_ptr were not recorded" in reason
+
+
 def test_a_buffer_behind_the_allocated_ones_is_out_of_bounds() -> None:
     (violation,) = verify_launch(captures("cuda:90")["wrong_stages_of_two"]).violations[:1]
     assert (violation.code, violation.made_by) == ("IRS901", "the kernel")

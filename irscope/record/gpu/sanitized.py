@@ -36,7 +36,10 @@ _RUNNERS: Mapping[Sanitizer, str] = {
     "concurrency": "irscope.record.gpu.allocating", "global": "triton.tools.gsan",
 }  # fmt: skip
 """The modules that run a script whose kernels have memory of their own: a record of what is in flight, shadows."""
-_VERSIONS = "Triton 3.6 and 3.7 have concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
+_VERSIONS = (
+    "For NVIDIA's GPUs Triton 3.6 and 3.7 have concurrency, 3.8 and 3.9 all three; for AMD's 3.9 has fp (gfx942, "
+    "gfx950, gfx1250) and concurrency (gfx1250)."
+)
 _MODE_VARIABLE = "TRITON_INSTRUMENTATION_MODE"
 _KINDS = ("Invalid", "Misaligned", "Uninitialized", "Race", "Barrier")
 """With which a report of compute-sanitizer begins."""
