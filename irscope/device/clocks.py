@@ -68,8 +68,8 @@ class Clock:
     l2_bytes_per_s: float = 10.0e12
     """Of the whole part, where no two multiprocessors load the same."""
     l2_line: float = 0.011
-    """Cycles of the whole L2 for each line of a load, at least: a line of which one sector is read takes 1.75 times what
-    a sector takes of lines that are read as a whole or half (`--only sectors`)."""
+    """Cycles of the whole L2 for each line of a load, at least: one with a single sector takes 1.75 times what a
+    sector takes of lines that are read as a whole or half (`--only sectors`)."""
     l2_store_sector: float = 0.017
     """Cycles of the whole L2 for each sector that is stored, in part or as a whole."""
     l2_store_line: float = 0.0139

@@ -23,6 +23,7 @@ from irscope.timing.steps import (
     ATOMICS,
     DRAM,
     L2,
+    SHARED,
     TENSOR,
     UNITS,
     Demand,
@@ -237,6 +238,7 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     # Multiprocessors without a CTA count too.
     limits = [one if unit in (L2, DRAM, ATOMICS) else one * active / clock.units for unit, one in enumerate(busy)]
     limits[DRAM] *= clock.dram_efficiency
+    limits[SHARED] = demand.l1_throughput * share / cycles * active / clock.units
     limits[L2] = demand.l2_throughput * share / cycles
     return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
 

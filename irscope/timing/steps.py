@@ -52,11 +52,14 @@ _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
-_L2_READ, _L2_STORED = 0.75, 1.07
-"""What a byte that is read, or stored, takes of L2's rate in Nsight Compute's throughput of L2: least squares over 21
-profiled launches of the older parts of `benchmarks/timing`, whose throughputs follow to 8 %."""
-_L2_FILLED, _L2_EVICTED = 0.72, 0.5
-"""Likewise a byte that DRAM reads, or writes, of DRAM's rate."""
+_L1_OF = {"store": 1.6, "copy": 0.55, "atomic": 4.5}
+_L1_OF_WGMMA = 0.8
+"""What a wavefront of an access, or of wgmma's operands, takes of the data pipe in Nsight Compute's throughput of L1,
+where that is not one."""
+_L2_READ, _L2_STORED, _L2_FILLED, _L2_LINE = 0.78, 2.3, 0.67, 6.9e-12
+"""Likewise of L2: the part of its rate that a byte takes which is read, or stored; that of DRAM's peak which a byte
+takes that DRAM reads; and the seconds of looking up a line. All of these are fitted to launches on an H200, whose
+throughputs of L1 and L2 they reproduce to 6 and 7 % of the peak in the mean (docs/timing.md)."""
 _STORED, _STORING = 1.3, 0.75
 """What a wavefront of a store to shared memory takes of the data pipe, and what a store to global memory takes beyond
 the wavefronts of its sectors: by least squares over 228 launches that Nsight Compute profiled on an H200
@@ -318,8 +321,10 @@ class Demand:
     dram_bytes: float
     written_bytes: float
     """Of the bytes of DRAM: those that are written."""
+    l1_throughput: float
+    """Cycles of L1 as Nsight Compute counts its throughput."""
     l2_throughput: float
-    """Cycles of L2 as Nsight Compute counts its throughput: what DRAM reads and writes passes through it too."""
+    """Cycles of L2 likewise: what DRAM reads passes through it too, and each line is looked up."""
 
 
 def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -> dict[int, float]:
@@ -383,7 +388,7 @@ def rates_of(clock: Clock, active: int) -> Rates:
 def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
     """What one CTA asks of each unit."""
     total = [0.0] * len(UNITS)
-    l2 = dram = written = throughput = 0.0
+    l1 = l2 = dram = written = throughput = lines = 0.0
     builder = _Builder(execution, clock)
     total[START] = clock.cta_start
     for group in execution.groups:
@@ -399,27 +404,29 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 total[pipe] += times * cycles / clock.schedulers
             base = builder.bases[index]
             total[SHARED] += times * (base in _SHUFFLES)
+            l1 += times * (base in _SHUFFLES)
             if base.endswith("GMMA"):
                 own, fronts = wgmma_cost(builder.code[index], base, clock)
                 total[TENSOR] += times * own / clock.schedulers
                 total[SHARED] += times * fronts
+                l1 += times * fronts * _L1_OF_WGMMA
             if isinstance(entry, Observed) and entry.payload is not None:
                 access: Access = entry.payload
                 is_store = "store" in access.kind
-                passed = access.sectors * access.missed * SECTOR * access.is_on * times
-                l2 += passed
-                throughput += passed * (_L2_STORED if is_store else _L2_READ) / rates.l2
-                if access.kind in ("load", "copy"):
-                    # A sector that is alone in its line takes as long as a line.
-                    alone = min(max(2 * access.lines - access.sectors, 0.0), access.lines) * access.missed
-                    longer = clock.l2_line * rates.active - _L2_READ * SECTOR / rates.l2
-                    throughput += alone * access.is_on * times * max(longer, 0.0)
+                beyond = access.missed * access.is_on * times
+                l2 += access.sectors * SECTOR * beyond
+                served = 1.0 if is_store or access.kind == "atomic" else execution.in_step.get(access.array, 1.0)
+                part = _L2_STORED if is_store or access.kind == "atomic" else _L2_READ
+                throughput += access.sectors * SECTOR * beyond * served * part / rates.l2
+                lines += access.lines * beyond * served
                 for unit, cycles in costs_of(access, execution, clock, rates).items():
                     total[unit] += times * cycles
+                    if unit == SHARED:
+                        l1 += times * cycles * _L1_OF.get(access.kind, 1.0)
                     if unit == DRAM:
                         moved = cycles * (rates.written if is_store else rates.dram)
                         dram += moved * times
                         written += moved * times * is_store
-    through = _L2_FILLED * (dram - written) + _L2_EVICTED * written
-    throughput += through * clock.dram_efficiency / rates.dram
-    return Demand(total, l2, dram, written, throughput)
+    throughput += _L2_FILLED * (dram - written) * clock.dram_efficiency / rates.dram
+    throughput = max(throughput, lines * _L2_LINE * clock.clock_hz * rates.active)
+    return Demand(total, l2, dram, written, l1, throughput)
