@@ -42,6 +42,11 @@ _MOST_STEPS = 100_000
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
+_IN_TURN = {
+    **dict.fromkeys(("L1", "L2 port", "L2", "DRAM"), "memory"),
+    **dict.fromkeys(("issue", "integer and logic", "FMA", "special functions", "float64", "memory pipe"), "issue"),
+}
+"""Units that serve the same accesses one after another, or the same instructions."""
 _UNEVEN = 1.1
 """From so many times the time of CTAs of one length on, those that are left at the end are simulated alone."""
 _FEW = 8
@@ -424,8 +429,16 @@ class Model:
 
     @property
     def saturation(self) -> float:
-        """The part of its limit that the unit nearest to it reaches: of the time, or of its peak in Nsight Compute."""
-        return max(*self.timed.busy, *self.timed.limits)
+        """The part of the time in which one of the two busiest units works, if they do not wait for each other.
+
+        Units that serve the same accesses one after another, or the same instructions, count as one.
+        """
+        shares: dict[str, float] = {}
+        for unit, share in zip(UNITS, self.timed.busy, strict=True):
+            kind = _IN_TURN.get(unit, unit)
+            shares[kind] = max(shares.get(kind, 0.0), share)
+        second, first = sorted(shares.values())[-2:]
+        return max(1 - (1 - first) * (1 - second), *self.timed.limits)
 
     @property
     def busiest(self) -> float:
