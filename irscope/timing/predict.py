@@ -429,6 +429,11 @@ class Model:
 
     @property
     def saturation(self) -> float:
+        """The part of its limit that the unit nearest to it reaches: of the time, or of its peak in Nsight Compute."""
+        return max(*self.timed.busy, *self.timed.limits)
+
+    @property
+    def covered(self) -> float:
         """The part of the time in which one of the two busiest units works, if they do not wait for each other.
 
         Units that serve the same accesses one after another, or the same instructions, count as one.
@@ -438,7 +443,7 @@ class Model:
             kind = _IN_TURN.get(unit, unit)
             shares[kind] = max(shares.get(kind, 0.0), share)
         second, first = sorted(shares.values())[-2:]
-        return max(1 - (1 - first) * (1 - second), *self.timed.limits)
+        return 1 - (1 - first) * (1 - second)
 
     @property
     def busiest(self) -> float:

@@ -276,7 +276,7 @@ def _lost(
     if bound in _OVERHEAD:
         return work * (1 - max(busy, default=0.0))
     if bound in dict(prediction.busy):
-        return work * max(1 - model.saturation / SATURATED, 0.0)
+        return work * max(1 - max(model.saturation, model.covered) / SATURATED, 0.0)
     return max(min(part * prediction.seconds, prediction.seconds - floor_seconds), 0.0)
 
 
