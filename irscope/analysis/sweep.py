@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from irscope.model.trial import SweepRow
 
@@ -19,6 +20,9 @@ CRITERIA = {
     "occupancy_percent": True,
 }
 """The figures that rank compiles, and whether more is better."""
+TIMES = ("compile_us", "processor_us")
+"""Those of which a compile again gives another one."""
+COMPILES_FOR_TIME = 3
 
 _BINS = 10
 
@@ -65,6 +69,8 @@ class Summary:
     """(least, greatest, compiles) of the figure, in bins of equal width; empty ones too."""
     findings: tuple[tuple[str, int], ...]
     """(code, compiles that have it), the most frequent first."""
+    spread: tuple[float, float] | None
+    """How many times as long the longest of several compiles took as the shortest: the median, the most."""
     foreign: int
     """Compiles by another Triton than the one whose front end made the IR."""
 
@@ -80,8 +86,14 @@ def summary_of(rows: Sequence[SweepRow], by: str) -> Summary:
         tuple(_failures(rows)),
         tuple(_bins([float(value) for one in fitting if (value := _figure(one, by)) is not None])),
         tuple(Counter(code for one in rows for code in one.findings).most_common()),
+        _spread(fitting),
         sum(one.triton not in ("", one.source_triton) for one in rows),
     )
+
+
+def _spread(rows: Sequence[SweepRow]) -> tuple[float, float] | None:
+    longer = [one.processor_most_us / one.processor_us for one in rows if one.processor_us and one.processor_most_us]
+    return (median(longer), max(longer)) if longer else None
 
 
 def _figure(row: SweepRow, by: str) -> float | None:

@@ -41,6 +41,8 @@ class SweepWork:
     timeout_s: float
     verifies: bool = False
     """Whether the compile's meaning is compared with that of the IR."""
+    compiles: int = 1
+    """How often it is compiled, for its time."""
 
 
 _Answer = TypeVar("_Answer")
@@ -84,6 +86,9 @@ def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
         try:
             request = request_from_capture(capture, asked)
             made, (version, _) = _ask_pool(point.interpreter, lambda pool: (pool.compile_one(request), pool.compiler))
+            times = [made]
+            while made.has_compiled and len(times) < work.compiles:
+                times.append(_ask_pool(point.interpreter, lambda pool: pool.compile_one(request)))
         except IrscopeError as error:
             # The next task begins with a fresh one, in case this one's process is gone.
             _close_pool(point.interpreter)
@@ -91,6 +96,15 @@ def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
     # Its addresses are evaluated with what the launch was given.
     made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
     row = _row(work, capture, made, version)
+    if len(times) > 1:
+        used = [one.processor_us for one in times if one.processor_us is not None]
+        taken = [one.compile_us for one in times if one.compile_us is not None]
+        row = replace(
+            row,
+            compile_us=min(taken, default=None),
+            processor_us=min(used, default=None),
+            processor_most_us=max(used, default=None),
+        )
     return replace(row, meaning=_meaning(capture, made)) if work.verifies else row
 
 
@@ -236,11 +250,13 @@ def sweep(
     timeout_s: float,
     progress: Callable[[int, int, SweepRow | None], None],
     verifies: bool = False,
+    compiles: int = 1,
 ) -> list[SweepRow]:
     """The rows of all captures in all ways, in their order; those of `known` and of the journal are not made again.
 
     `captures`: by the constants of the points that they are compiled in, which they were recorded with. `verifies`:
-    whether the meaning of each compile is compared with that of the IR.
+    whether the meaning of each compile is compared with that of the IR. `compiles`: how often each is compiled, for its
+    time.
 
     A worker that ends gives its work to the others; a compile whose workers end again and again is a failed row.
     """
@@ -252,8 +268,8 @@ def sweep(
     for constants, capture in ((constants, one) for constants, found in captures.items() for one in found):
         small = light(capture)
         for point in (one for one in points if one.constants == constants):
-            key = _key(capture, point, compilers[point.interpreter], verifies)
-            wanted.setdefault(key, (SweepWork(key, capture.id, point, timeout_s, verifies), small))
+            key = _key(capture, point, compilers[point.interpreter], verifies, compiles)
+            wanted.setdefault(key, (SweepWork(key, capture.id, point, timeout_s, verifies, compiles), small))
     rows = {row.key: row for row in (*known, *journal.rows()) if row.key in wanted and row.failure not in _PASSING}
     progress(len(rows), len(wanted), None)
     packed: dict[str, bytes] = {}
@@ -285,8 +301,9 @@ _PASSING = ("worker", "timeout", "interrupt")
 """Failures that another run may not have."""
 
 
-def _key(capture: Capture, point: Point, compiler: tuple[str, str], verifies: bool) -> str:
+def _key(capture: Capture, point: Point, compiler: tuple[str, str], verifies: bool, compiles: int) -> str:
     target = point.target or str(capture.target)
     identity = [capture.id, target, sorted(point.options), point.plan, point.interpreter, *compiler, __version__]
     identity += ["verify"] if verifies else []
+    identity += [compiles] if compiles > 1 else []
     return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:20]

@@ -151,6 +151,8 @@ class SweepRow:
     """The codes of what `irscope why` finds without another compile."""
     compile_us: int | None = None
     processor_us: int | None = None
-    """Of one compile, in all stages; the same compile again takes some percent more or less."""
+    """Of one compile, in all stages; the shortest of several where a sweep ranks by time."""
+    processor_most_us: int | None = None
+    """The longest of several; None of one."""
     meaning: str = ""
     """`same`, `changed` or `not decided`, against the IR that was compiled; empty without `--verify`."""

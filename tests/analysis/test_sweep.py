@@ -68,3 +68,11 @@ def test_against_counting(by: str, found: list[SweepRow]) -> None:
 def test_every_criterion_is_a_column() -> None:
     for by in CRITERIA:
         assert summary_of([replace(ROW, **{by: 3})], by).bins == ((3.0, 3.0, 1),)
+
+
+def test_the_spread_of_compiles_that_were_made_several_times() -> None:
+    found = [replace(ROW, status="ok", processor_us=100, processor_most_us=most) for most in (100, 150, 110, None)] + [
+        replace(ROW, status="failed", processor_us=100, processor_most_us=900)
+    ]
+    assert summary_of(found, "processor_us").spread == (1.1, 1.5)
+    assert summary_of([replace(ROW, status="ok", processor_us=100)], "registers").spread is None

@@ -66,6 +66,7 @@ def swept(
     known: tuple[SweepRow, ...] = (),
     each: Any = None,
     verifies: bool = False,
+    compiles: int = 1,
 ) -> tuple[list[SweepRow], list[SweepRow]]:
     """(the rows, those that were compiled now)"""
     made: list[SweepRow] = []
@@ -78,7 +79,7 @@ def swept(
 
     rows = sweep(
         client, {(): [capture]}, points_of(versus), Journal(table), known, timeout_s=60, progress=progress,
-        verifies=verifies,
+        verifies=verifies, compiles=compiles,
     )  # fmt: skip
     return rows, made
 
@@ -179,6 +180,17 @@ def test_the_meaning_of_each_compile_is_a_column(client: Any, capture: Capture, 
     assert swept(client, capture, tmp_path / "b.csv", verifies=True)[0][0].meaning == "not decided"
 
 
+def test_compiles_ranked_by_time_are_made_several_times(client: Any, capture: Capture, tmp_path: Path) -> None:
+    (once,), _ = swept(client, capture, tmp_path / "a.csv")
+    assert once.processor_most_us is None
+    (row,), made = swept(client, capture, tmp_path / "b.csv", known=(once,), compiles=3)
+    assert len(made) == 1
+    assert row.processor_us is not None
+    assert row.processor_most_us is not None
+    assert 0 < row.processor_us < row.processor_most_us
+    assert row.id == once.id
+
+
 def test_what_its_workers_were_ended_by_is_tried_again(client: Any, capture: Capture, tmp_path: Path) -> None:
     lost = replace(
         swept(client, capture, tmp_path / "a.csv")[0][0], status="failed", failure="worker", message="killed"
@@ -216,6 +228,10 @@ def test_the_command(
     assert check(reference, irscope, "sweep", "sweep", "--show", tmp_path / "found.csv")["findings"] == {
         "IRS101": 1, "IRS402": 1
     }  # fmt: skip
+    timed = check(reference, irscope, "sweep", "sweep", kernels, "--by", "processor_us", "-o", tmp_path / "timed.csv")
+    assert 1 < timed["spread"]["median"] <= timed["spread"]["most"]
+    code, out, _ = irscope("sweep", "--show", tmp_path / "timed.csv", "--by", "processor_us")
+    assert (code, "The shortest of 3 compiles counts" in out) == (0, True)
     assert unseen(reference, "sweep") == []
 
 

@@ -9,7 +9,7 @@ from os.path import basename
 from typing import Any
 
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.sweep import CRITERIA, Summary
+from irscope.analysis.sweep import COMPILES_FOR_TIME, CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
 from irscope.model.plain import picked
@@ -28,6 +28,11 @@ def render_summary(summary: Summary, *, width: int | None, color: bool) -> str:
     for columns, rows in _tables(summary):
         if rows:
             parts.append(table(columns, rows, width=width, color=color))
+        if rows and columns[0] == "kernel" and summary.spread is not None:
+            parts.append(
+                f"The shortest of {COMPILES_FOR_TIME} compiles counts; the longest takes {summary.spread[0]:.2f} times "
+                f"its processor time in the median, {summary.spread[1]:.2f} times at most.\n"
+            )
         if rows and columns[0] == "kernel":
             parts.append("Nothing was run: the figures are the compiler's. irscope bench times them on a GPU.\n")
     return "\n".join(parts)
@@ -84,6 +89,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         failures=[asdict(one) | {"kernels": list(one.kernels)} for one in summary.failures],
         bins=[{"least": low, "greatest": high, "compiles": count} for low, high, count in summary.bins],
         findings=dict(summary.findings),
+        spread=None if summary.spread is None else dict(zip(("median", "most"), summary.spread, strict=True)),
     )
 
 
