@@ -29,7 +29,7 @@ KNOWN_BYTES = 128 << 10
 """Tensors of up to so many bytes are computed, and their data stored with a launch if they are integers: lengths,
 offsets, indices and small weights, by which addresses and loops are known."""
 DRAWN_BYTES = 16 << 10
-"""Of random numbers: floats of so many bytes are drawn, which lengths may follow from, and integers are stored."""
+"""Of integers that stand in for random ones, or follow from such, so many bytes are stored with a launch."""
 
 _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""

@@ -15,7 +15,6 @@ import torch.nn.functional as F
 
 from irscope.record.virtual.torch.memory import (
     CPU,
-    DRAWN_BYTES,
     KNOWN_BYTES,
     covers,
     has_shadow,
@@ -32,18 +31,20 @@ OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_
 """The namespaces of torch's own operators."""
 _GIVEN = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, T.new_tensor})
 """Factories whose numbers are in the script."""
-_RANDOM_FLOATS = frozenset({torch.rand, torch.randn, torch.rand_like, torch.randn_like})
-_RANDOM = _RANDOM_FLOATS | frozenset({torch.randint, torch.randperm, torch.randint_like})
-CONSTANT = (_GIVEN | _RANDOM) | frozenset(
+CONSTANT = _GIVEN | frozenset(
     {torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace, torch.logspace}
-    | {torch.range, torch.from_numpy, torch.frombuffer, torch.complex, torch.block_diag}
-    | {torch.tril_indices, torch.triu_indices, torch.zeros_like, torch.ones_like, torch.full_like}
+    | {torch.range, torch.randint, torch.randperm, torch.from_numpy, torch.frombuffer, torch.complex, torch.block_diag}
+    | {torch.tril_indices, torch.triu_indices, torch.zeros_like, torch.ones_like, torch.full_like, torch.randint_like}
     | {T.new_zeros, T.new_ones, T.new_full}
     | {torch.hann_window, torch.hamming_window, torch.bartlett_window, torch.blackman_window, torch.kaiser_window}
 )
-"""Factories whose values follow from their arguments, or are random numbers as good as any others."""
-_UNWRITTEN = frozenset({torch.empty_like} | {T.new, T.new_empty, T.new_empty_strided, T.resize, T.resize_as})
-"""Their results are uninitialised memory."""
+"""Factories whose values follow from their arguments, or are random integers as good as any others."""
+_RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
+_UNWRITTEN = frozenset(
+    {torch.empty_like, torch.rand_like, torch.randn_like}
+    | {T.new, T.new_empty, T.new_empty_strided, T.resize, T.resize_as}
+)
+"""Their results are uninitialised memory, or numbers of the GPU's own generator."""
 _PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
 """They change no values."""
 _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm})
@@ -110,8 +111,7 @@ class Shadows:
 
     def _learn_constant(self, call: Call) -> None:
         func, result = call.func, call.result
-        most = DRAWN_BYTES if func in _RANDOM_FLOATS else KNOWN_BYTES
-        if not isinstance(result, T) or not result.is_meta or not _is_small(result, most):
+        if not isinstance(result, T) or not result.is_meta or not _is_small(result):
             return
         options = {**_values(call.kwargs), "device": CPU}
         if func in _RANDOM:
@@ -230,8 +230,8 @@ def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.untyped_storage()._cdata == second.untyped_storage()._cdata
 
 
-def _is_small(tensor: torch.Tensor, most_bytes: int = KNOWN_BYTES) -> bool:
-    return tensor.numel() * tensor.element_size() <= most_bytes
+def _is_small(tensor: torch.Tensor) -> bool:
+    return tensor.numel() * tensor.element_size() <= KNOWN_BYTES
 
 
 def _all_known(tensors: Sequence[torch.Tensor]) -> bool:

@@ -48,7 +48,7 @@ def test_small_random_numbers_are_drawn_and_stored_apart_from_data(device: Any) 
     from irscope.record.virtual.torch.memory import recorded_values
 
     torch = _torch()
-    lengths = (torch.rand(64, device="cuda") * 1000).to(torch.int32)
+    lengths = torch.randint(0, 500, (64,), device="cuda", dtype=torch.int32) * 2
     found = recorded_values(lengths, 0)
     assert found["drawn"]
     assert "data" not in found
@@ -58,7 +58,6 @@ def test_small_random_numbers_are_drawn_and_stored_apart_from_data(device: Any) 
     table = torch.randint(0, 1000, (1 << 14,), device="cuda")
     assert recorded_values(table, 0).keys() == {"least", "greatest"}
     assert not recorded_values(torch.rand(64, device="cuda"), 1 << 20)
-    assert not recorded_values((torch.rand(1 << 16, device="cuda") * 9).int(), 0)
 
 
 class Pair:
