@@ -28,7 +28,7 @@ _ALIGNMENT = 512
 KNOWN_BYTES = 128 << 10
 """Tensors of up to so many bytes are computed, and their data stored with a launch if they are integers: lengths,
 offsets, indices and small weights, by which addresses and loops are known."""
-DRAWN_BYTES = 16 << 10
+_DRAWN_BYTES = 16 << 10
 """Of integers that stand in for random ones, or follow from such, so many bytes are stored with a launch."""
 
 _LARGE_BYTES = 1 << 26
@@ -369,7 +369,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         elif known.is_placeholder:
             return row
         size = values.numel() * values.element_size()
-        if size <= (DRAWN_BYTES if known.is_placeholder else most_bytes):
+        if size <= (_DRAWN_BYTES if known.is_placeholder else most_bytes):
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["drawn" if known.is_placeholder else "data"] = base64.b85encode(data).decode()
     return row
