@@ -8,6 +8,7 @@ from functools import partial
 
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
 from irscope.analysis.checks.subject import Assertion, Subject
+from irscope.analysis.sweep import COMPILES_FOR_TIME
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -94,9 +95,6 @@ def _with_log(compiles: Compiles, capture: Capture) -> Capture:
         return capture
 
 
-_COMPILES = 3
-
-
 def _compile_times(compiles: Compiles, capture: Capture) -> tuple[int, ...]:
     """The microseconds of processor time of several compiles; none where it was not recorded here, or fails."""
     from irscope.record.process.requests import request_from_capture
@@ -105,7 +103,7 @@ def _compile_times(compiles: Compiles, capture: Capture) -> tuple[int, ...]:
         return ()
     asked = RecordingOptions(plan=capture.plan, snapshots="none", disassemble=False, layouts=False)
     try:
-        made = [*compiles.fresh([request_from_capture(capture, asked)] * _COMPILES)]
+        made = [*compiles.fresh([request_from_capture(capture, asked)] * COMPILES_FOR_TIME)]
     except IrscopeError as error:
         tell(f"{capture.name} could not be compiled again, to measure its compile time: {error}")
         return ()

@@ -440,6 +440,8 @@ class _Launch:
                 if (held := arguments.contents.get(name)) is not None:
                     content = held.values.astype(f"<i{held.element_bytes}").view(np.uint8)
                     self.assumed.contents[len(names) + 1] = begin, content
+                    if row is not None and row.drawn and not row.data:
+                        self.assumed.drawn[len(names) + 1] = name
                 names.append(name)
                 at += 8
                 continue

@@ -42,7 +42,7 @@ _MOST_STEPS = 100_000
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
-_IN_TURN = {
+_UNIT_KIND = {
     **dict.fromkeys(("L1", "L2 port", "L2", "DRAM"), "memory"),
     **dict.fromkeys(("issue", "integer and logic", "FMA", "special functions", "float64", "memory pipe"), "issue"),
 }
@@ -219,7 +219,7 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
         even = max(ceil(len(work) / max(1, slots / scale)), 1)
         balance = ends[-1] / even
         if balance > _UNEVEN:
-            alone = _alone(execution, clock, steps, active, first.ctas[count - 1][0])
+            alone = _alone(execution, clock, steps, active, resident, first.ctas[count - 1][0])
             cycles *= _with_fewer(ends, resident, alone) / even
         else:
             cycles *= balance
@@ -257,13 +257,15 @@ def _ends(work: list[float], slots: int) -> list[float]:
     return sorted(places)
 
 
-def _alone(execution: Execution, clock: Clock, steps: list[Steps], active: int, together: float) -> tuple[float, float]:
-    """The time of a CTA for that among as many as fit: with one on each multiprocessor, and on one of `_FEW` alone."""
-    few, one = (
-        simulate(execution, clock, steps, resident=1, waiting=0, active=units).end
-        for units in (-(-active // _FEW), active)
-    )
-    return min(few / together, 1.0), min(one / together, 1.0)
+def _alone(
+    execution: Execution, clock: Clock, steps: list[Steps], active: int, resident: int, together: float
+) -> tuple[float, float]:
+    """The time of a CTA for that among as many as fit: on one of `_FEW` multiprocessors, and alone on each of them."""
+
+    def faster(units: int) -> float:
+        return min(simulate(execution, clock, steps, resident=1, waiting=0, active=units).end / together, 1.0)
+
+    return faster(-(-active // _FEW)), faster(active) if resident > 1 else 1.0
 
 
 def _with_fewer(ends: Sequence[float], resident: int, alone: tuple[float, float]) -> float:
@@ -276,10 +278,7 @@ def _with_fewer(ends: Sequence[float], resident: int, alone: tuple[float, float]
     """
     left = np.arange(len(ends), 0, -1) / len(ends)
     parts = np.diff(np.array(ends), prepend=0.0)
-    few, one = alone
-    return float(
-        parts @ np.interp(left, (1 / resident / _FEW, 1 / resident, 1.0), (few, one if resident > 1 else 1.0, 1.0))
-    )
+    return float(parts @ np.interp(left, (1 / resident / _FEW, 1 / resident, 1.0), (*alone, 1.0)))
 
 
 def _reasons(simulated: Simulated) -> dict[str, float]:
@@ -440,7 +439,7 @@ class Model:
         """
         shares: dict[str, float] = {}
         for unit, share in zip(UNITS, self.timed.busy, strict=True):
-            kind = _IN_TURN.get(unit, unit)
+            kind = _UNIT_KIND.get(unit, unit)
             shares[kind] = max(shares.get(kind, 0.0), share)
         second, first = sorted(shares.values())[-2:]
         return 1 - (1 - first) * (1 - second)

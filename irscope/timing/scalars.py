@@ -68,15 +68,12 @@ class Assumptions:
     """Arguments whose elements have 64 bits."""
     floats: set[int] = field(default_factory=set[int])
     """Arguments whose elements are float32, in a kernel that computes indices of floating-point numbers."""
-    array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
-    wide: set[int] = field(default_factory=set[int])
-    """Arguments whose elements have 64 bits."""
-    floats: set[int] = field(default_factory=set[int])
-    """Arguments whose elements are float32, in a kernel that computes indices of floating-point numbers."""
     float_loads: set[int] = field(default_factory=set[int])
     """Offsets of the loads of these."""
     contents: dict[int, tuple[int, NDArray[np.uint8]]] = field(default_factory=dict[int, tuple[int, NDArray[np.uint8]]])
     """Argument whose data the capture holds → where its first element lies, and the bytes from there on."""
+    drawn: dict[int, str] = field(default_factory=dict[int, str])
+    """Argument whose data stand in for random numbers → its name."""
     ctas: int = 1
 
     def held(self, address: Array, size: int) -> list[Array] | None:
@@ -87,6 +84,8 @@ class Assumptions:
         found = self.contents.get(int(address.flat[0] >> ARRAY_BITS))
         if found is None:
             return None
+        if name := self.drawn.get(int(address.flat[0] >> ARRAY_BITS)):
+            self.notes.add(f"random numbers stand in for those that the script draws for {name}")
         begin, content = found
         first = (address & (1 << ARRAY_BITS) - 1) - begin
         words: list[Array] = []

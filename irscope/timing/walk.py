@@ -269,10 +269,12 @@ class _Group:
             assumed.notes.add(f"operands of divisions and roots at {place} are assumed to need no subroutine")
             return target
         if base == "EXIT" or target > at:
-            # What the program goes on with is the greater part, as a rule.
+            # What the program goes on with is the greater part, as a rule; of an if with an else it may be the lesser.
+            other = base == "BRA" and program.is_lesser_side(at, target)
             if base == "BRA" or line:
-                assumed.notes.add(f"a branch at {place} depends on data: assumed executed")
-            return target if base == "BRA" and program.is_lesser_side(at, target) else at + 1
+                side = "its longer side is assumed" if other else "assumed executed"
+                assumed.notes.add(f"a branch at {place} depends on data: {side}")
+            return target if other else at + 1
         done = self.iterated[target] = self.iterated.get(target, 0) + 1
         if done <= 3:
             self.bounds[target] = assumed.iterations.get(at) or self._iterations_for_all(target, done)

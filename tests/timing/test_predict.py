@@ -301,7 +301,7 @@ def test_ctas_that_are_left_at_the_end_go_on_faster() -> None:
     assert _with_fewer(uneven, 2, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.5)
     # The last one, when 15 of 16 multiprocessors have nothing left.
     assert _with_fewer([*[4.0] * 31, 8.0], 2, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.2)
-    assert _with_fewer([*[4.0] * 31, 8.0], 1, (0.2, 0.5)) == pytest.approx(4.0 + 4.0 * 0.2)
+    assert _with_fewer([*[4.0] * 31, 8.0], 1, (0.2, 1.0)) == pytest.approx(4.0 + 4.0 * 0.2)
 
 
 def test_loads_stores_and_barriers_leave_the_alu_alone() -> None:

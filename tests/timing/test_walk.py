@@ -21,6 +21,7 @@ from irscope.record.variants.completing import reporting
 from irscope.render.text.findings import render_explanation
 from irscope.timing.accesses import Access
 from irscope.timing.execution import execute
+from irscope.timing.scalars import ARRAY_BITS, Assumptions
 from irscope.timing.trace import is_regular
 from irscope.timing.walk import NotFollowed, Observed, Skip
 
@@ -251,3 +252,15 @@ def test_an_access_that_no_lane_makes_in_an_iteration_leaves_the_others_regular(
     assert is_regular(load(0), [load(0), load(None), load(64), load(128)])
     assert not is_regular(load(0), [load(0), load(None), load(64), load(96)])
     assert not is_regular(load(None), [load(0), load(64)])
+
+
+def test_random_numbers_that_stand_in_for_the_scripts_own_are_named() -> None:
+    contents = {1: (0, np.arange(4, dtype="<i4").view(np.uint8)), 2: (0, np.arange(4, dtype="<i4").view(np.uint8))}
+    assumed = Assumptions(contents=contents, drawn={2: "lengths"})
+    for array in (1, 2):
+        words = assumed.held(np.array([[(array << ARRAY_BITS) + 8]]), 4)
+        assert words is not None
+        assert words[0].item() == 2
+        assert assumed.notes == (
+            {"random numbers stand in for those that the script draws for lengths"} if array == 2 else set()
+        )
