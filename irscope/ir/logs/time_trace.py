@@ -21,6 +21,7 @@ MARK = "irscope"
 _LEAST_US = 20
 """Analyses that take less are left to the pass that they are for."""
 _ANALYSES = ("Analysis", "Proxy", "AA", ">")
+_OF_CODE_GENERATOR = ("RunPass", "RunLoopPass")
 _MOVED_NS = range(-3000, 3001, 250)
 # Managers and adaptors, which only run the passes within them.
 _STRUCTURE = (
@@ -135,14 +136,14 @@ def _spans_of(trace: LlvmTrace, counts: Counter[str]) -> list[TimeSpan]:
     """`counts`: how often each pass was asked for before; those of this trace are added."""
     events = cast("list[dict[str, Any]]", json.loads(trace.data).get("traceEvents", []))
     rows = [row for row in events if row.get("ph") == "X" and not row["name"].startswith("Total ")]
-    rows.sort(key=lambda row: (row["ts"], -row["dur"]))
+    rows.sort(key=_began)
     marked = max((row["ts"] for row in rows if row["name"] == MARK), default=0)
     begun_ns = trace.begun_ns - marked * 1000
     spans: list[TimeSpan] = []
     generators = set[str]()
     ends: list[float] = []
     for row in rows:
-        of_code_generator = row["name"] in ("RunPass", "RunLoopPass")
+        of_code_generator = row["name"] in _OF_CODE_GENERATOR
         name = _name_in_plans(str(row["args"]["detail"]), trace) if of_code_generator else row["name"]
         if name.startswith((MARK, *_STRUCTURE)) or name.endswith(("PassAdaptor", "Pass_Manager")):
             continue
@@ -157,6 +158,15 @@ def _spans_of(trace: LlvmTrace, counts: Counter[str]) -> list[TimeSpan]:
         if of_code_generator:
             generators.add(name)
     return _numbered(spans, generators, trace, counts)
+
+
+def _began(row: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """The order of two events: of those that began in one microsecond, LLVM wrote the pass that ended first first.
+
+    No pass runs within another, only an analysis does, which takes no longer than the pass.
+    """
+    is_analysis = row["name"] not in _OF_CODE_GENERATOR and row["name"].endswith(_ANALYSES)
+    return row["ts"], is_analysis, -row["dur"] if is_analysis else 0
 
 
 def _numbered(

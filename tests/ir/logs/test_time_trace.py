@@ -95,6 +95,24 @@ def test_passes_of_llvm_stand_in_the_part_around_them() -> None:
     ]
 
 
+def test_passes_that_begin_in_one_microsecond_keep_their_order() -> None:
+    """LLVM writes an event when it ends: a short pass before the next one, an analysis before the pass around it."""
+    llvm = trace(
+        event("RunPass", 9, 0, "NVPTX Image Optimizer"),
+        event("RunPass", 9, 4, "Machine CSE"),
+        event("DominatorTreeAnalysis", 20, 30, "kernel"),
+        event("SROAPass", 20, 60, "kernel"),
+        event("RunPass", 80, 0, "Required Pass"),
+    )
+    assert [(span.name, span.depth) for span in llvm_spans([llvm])] == [
+        ("NVPTX_Image_Optimizer", 0),
+        ("machine-cse", 0),
+        ("SROAPass", 0),
+        ("DominatorTreeAnalysis", 1),
+        ("Required_Pass", 0),
+    ]
+
+
 def test_passes_of_the_middle_end_are_named_by_what_was_asked_before_them() -> None:
     """A required pass and one that is left out in between; clocks that differ by a microsecond."""
     llvm = trace(
