@@ -28,6 +28,7 @@ Shifts = Sequence[tuple[Mapping[int, int], int]]
 SECTOR = 32
 LINE = 128
 _BANKS = 32
+_NO_WORD = np.iinfo(np.int64).min
 SPILLS = -3
 """What stands for an argument where registers are spilled."""
 GRANULE = 256
@@ -353,22 +354,23 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
     if value is None:
         return float(least), float(least)
     words = np.broadcast_to(value >> 2, (len(value), max(lanes, value.shape[1])))[:4, :lanes]
-    mask = None if active is None or active.all() else np.broadcast_to(active, (active.shape[0], lanes))[:4]
     if lanes == 32 and width > 4 and any((words == words[:, np.arange(32) ^ pair]).all() for pair in (1, 2)):
         # Lanes n and n ^ 1, or n and n ^ 2, with one address each: twice as many lanes are served together
         # (forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
         together *= 2
-    total = 0
-    for row in range(len(words)):
-        for first in range(0, lanes, together):
-            chosen = words[row, first : first + together]
-            if mask is not None:
-                chosen = chosen[mask[min(row, len(mask) - 1), first : first + together]]
-            if width > 4:
-                chosen = (chosen[:, None] + np.arange(width // 4)).reshape(-1)
-            distinct = np.unique(chosen)
-            total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
-    return max(total / len(words), 1.0), float(least)
+    rows, together = len(words), min(together, lanes)
+    if active is not None and not active.all():
+        words = np.where(np.broadcast_to(active, (len(active), lanes))[:rows], words, _NO_WORD)
+    groups = words.reshape(-1, together)
+    if width > 4:
+        following = groups[:, :, None] + np.arange(width // 4)
+        groups = np.where(groups[:, :, None] == _NO_WORD, _NO_WORD, following).reshape(len(groups), -1)
+    ordered = np.sort(groups, axis=1)
+    distinct = ordered != _NO_WORD
+    distinct[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    banks = (np.arange(len(groups))[:, None] * _BANKS + ordered % _BANKS)[distinct]
+    total = int(np.bincount(banks, minlength=len(groups) * _BANKS).reshape(-1, _BANKS).max(axis=1).sum())
+    return max(total / rows, 1.0), float(least)
 
 
 def _copy_wavefronts(source: Array, target: Array, width: int, active: Array | None) -> float:

@@ -192,12 +192,10 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         work = np.interp(np.linspace(0, ctas - 1, min(ctas, 1 << 16)), shown, work)
 
     def walk_neighbours() -> None:
-        # Shared memory is that of one CTA.
-        for some in [[one] for one in neighbours.ctas] if launch.has_shared_addresses else [neighbours.ctas]:
-            rows = np.repeat(some, warps), np.tile(np.arange(warps), len(some))
-            for group in walk(program, launch.state(*rows, 32), neighbours, stages):
-                weights = zip(group.trace, group.weights(), strict=True)
-                neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
+        rows = np.repeat(neighbours.ctas, warps), np.tile(np.arange(warps), len(neighbours.ctas))
+        for group in walk(program, launch.state(*rows, 32), neighbours, stages):
+            weights = zip(group.trace, group.weights(), strict=True)
+            neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
 
     neighbours.prepare = walk_neighbours
     traffic = traffic_of(groups, watch, tiles, neighbours, launch.array_bytes, clock, at_once, ctas, shown, consecutive)
@@ -253,12 +251,11 @@ def _work(program: Program, state: State, stages: int, watch: TileWatch | None =
     state.special = {**state.special, "ROW": np.arange(rows)[:, None]}
     for walked in walk(program, state, observe, stages):
         found[0, walked.rows] = walked.instructions
-        seen = [(place, one.payload.value) for place, one in enumerate(walked.trace)
-                if isinstance(one, Observed) and one.payload is not None]  # fmt: skip
-        if seen:
-            places, numbers = np.array(seen).T
-            amounts = np.stack([done[number][walked.rows] for number in numbers])
-            found[1, walked.rows] = walked.counted(places, amounts)
+        found[1, walked.rows] = walked.counted(
+            (place, done[one.payload.value][walked.rows])
+            for place, one in enumerate(walked.trace)
+            if isinstance(one, Observed) and one.payload is not None
+        )
     return found
 
 
@@ -478,5 +475,7 @@ class _Launch:
             "SR_CTAID.X": ctas % x, "SR_CTAID.Y": ctas // x % y, "SR_CTAID.Z": ctas // (x * y), "SR_CgaCtaId": zero,
             "SR_CgaCtaIdX": zero, "SRZ": zero, "SR_CgaSize": zero + 1, "CTA": ctas, "WARP": warps,
         }  # fmt: skip
-        shared = SharedWords(self.shared_bytes, lanes) if self.has_shared_addresses else None
+        own, places = np.unique(ctas, return_inverse=True)
+        shared = SharedWords(self.shared_bytes, lanes, len(own)) if self.has_shared_addresses else None
+        special["SHARED"] = places.reshape(-1, 1) * shared.count if shared is not None and len(own) > 1 else zero
         return State(len(ctas), lanes, {}, self.constants, special, assumed or self.assumed, shared=shared)

@@ -70,10 +70,12 @@ def shared_step(item: Instruction) -> Step:
                 loaded = [state.data[name] for name in names if name in state.data]
                 origins = frozenset().union(*loaded) if loaded else None
                 mask = active(state) if active is not None else None
-                shared.store(where, values if is_whole else [None for _ in names], mask, origins)
+                shared.store(
+                    state.special["SHARED"], where, values if is_whole else [None for _ in names], mask, origins
+                )
             return
         for number, name in enumerate(names):
-            value = shared.load(where, number) if shared is not None and is_whole else None
+            value = shared.load(state.special["SHARED"], where, number) if shared is not None and is_whole else None
             if workers is not None and value is None and where is not None and is_whole:
                 value = workers.load(where + 4 * number, state.turn)
             put(state, name, value)
@@ -96,23 +98,23 @@ def matrices_step(item: Instruction) -> Step:
     count = int(parts[-1]) if (parts := item.opcode.split("."))[-1] in ("2", "4") else 1
     is_transposed = ".MT88" in item.opcode
 
-    def element(shared: SharedWords, where: Array, matrix: int, row: Array, column: Array) -> Value:
+    def element(shared: SharedWords, begin: Array, where: Array, matrix: int, row: Array, column: Array) -> Value:
         at = where[:, 8 * matrix + row] + 2 * column
-        word = shared.load(at, 0)
+        word = shared.load(begin, at, 0)
         return None if word is None else word >> 8 * (at & 2) & 0xFFFF
 
     def run(state: State) -> None:
-        shared = state.shared
+        shared, begin = state.shared, state.special["SHARED"]
         where = address.value(state) if address is not None and shared is not None else None
         for number in range(count):
             value: Value = None
             if shared is not None and where is not None and state.lanes == 1:
-                value = shared.load(where, number)
+                value = shared.load(begin, where, number)
             elif shared is not None and where is not None and where.shape[1] == 32:
                 row, pair = (_LANE % 4 * 2, _LANE // 4) if is_transposed else (_LANE // 4, _LANE % 4 * 2)
                 down, right = (1, 0) if is_transposed else (0, 1)
-                low = element(shared, where, number, row, pair)
-                high = element(shared, where, number, row + down, pair + right)
+                low = element(shared, begin, where, number, row, pair)
+                high = element(shared, begin, where, number, row + down, pair + right)
                 value = None if low is None or high is None else low | high << 16
             put(state, next_register(register, number) if number else register, value)
 

@@ -118,21 +118,25 @@ class Assumptions:
 
 
 class SharedWords:
-    """The shared memory of one CTA, for the integers that go through it: addresses change their layout there.
+    """The shared memory of CTAs, for the integers that go through it: addresses change their layout there.
 
     Where a state has one lane of a warp, a load gives what the lane stored last: other lanes' values are not known.
     """
 
-    def __init__(self, size: int, lanes: int) -> None:
+    def __init__(self, size: int, lanes: int, ctas: int = 1) -> None:
         # What a kernel declares begins behind 1 KiB that is the system's.
-        count = (size + 1024) // 4 + 4
-        self.words = np.zeros(count, np.int64) if lanes > 1 else None
-        self.is_known = np.zeros(count, np.bool_)
+        self.count = (size + 1024) // 4 + 4
+        """Words of a CTA."""
+        self.words = np.zeros(self.count * ctas, np.int64) if lanes > 1 else None
+        self.is_known = np.zeros(self.count * ctas, np.bool_)
         self.last: Sequence[Value] = ()
         self.origins: frozenset[int] | None = None
         """The loads of unknown data that what is stored comes from; None where it comes from no load."""
 
-    def store(self, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int] | None) -> None:
+    def store(
+        self, begin: Array, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int] | None
+    ) -> None:
+        """`begin`: the first word of each row's CTA."""
         if origins is not None:
             self.origins = (self.origins or frozenset()) | origins
         if self.words is None:
@@ -142,7 +146,7 @@ class SharedWords:
             self.is_known[:] = False
             return
         for number, value in enumerate(values):
-            places = np.minimum((address >> 2) + number, len(self.words) - 1)
+            places = np.minimum((address >> 2) + number, self.count - 1) + begin
             mask = TRUE if active is None else active
             shape = np.broadcast_shapes(places.shape, mask.shape, (1, 32) if value is None else (*value.shape[:1], 32))
             chosen = np.broadcast_to(mask, shape)
@@ -152,7 +156,7 @@ class SharedWords:
                 self.words[places] = np.broadcast_to(value, shape)[chosen]
 
     def chosen(self, choose: Callable[[Array], Array]) -> SharedWords:
-        """Of some of the rows: itself where they are warps of one CTA, else what these stored last."""
+        """Of some of the rows: itself where all lanes are walked, else what these stored last."""
         if self.words is not None:
             return self
         found = SharedWords(0, 1)
@@ -160,12 +164,12 @@ class SharedWords:
         found.origins = self.origins
         return found
 
-    def load(self, address: Value, number: int) -> Value:
+    def load(self, begin: Array, address: Value, number: int) -> Value:
         if self.words is None:
             return self.last[number % len(self.last)] if self.last else None
         if address is None:
             return None
-        places = np.minimum((address >> 2) + number, len(self.words) - 1)
+        places = np.minimum((address >> 2) + number, self.count - 1) + begin
         return self.words[places] if self.is_known[places].all() else None
 
 

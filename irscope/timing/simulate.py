@@ -150,7 +150,8 @@ class _Multiprocessor:
         self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         """Of each unit of a scheduler: the part of a cycle that warps use it now."""
-        self.active: list[list[tuple[float, int, list[tuple[int, float]]]]] = [[] for _ in range(clock.schedulers)]
+        self.active: list[list[tuple[float, int, dict[int, float], float]]] = [[] for _ in range(clock.schedulers)]
+        """(end, order, cycles of each unit, the part of a cycle that each of them takes) of the steps that go on."""
         self.heap: list[tuple[float, int, _Warp]] = []
         self.order = 0
         self.waits: dict[tuple[int, str], float] = defaultdict(float)
@@ -230,11 +231,12 @@ class _Multiprocessor:
             warp.at += 1
             return time
         ready = time
-        if step.wait:
+        if step.awaited:
             why, maker = "dependency", -1
-            for number in range(6):
-                if step.wait >> number & 1 and warp.boards[number] > ready:
-                    ready, why, maker = warp.boards[number], warp.reasons[number], warp.makers[number]
+            boards = warp.boards
+            for number in step.awaited:
+                if boards[number] > ready:
+                    ready, why, maker = boards[number], warp.reasons[number], warp.makers[number]
             if ready > time:
                 warp.awaited = warp.awaited_of_dram = 0.0
                 self.note(warp, maker if maker >= 0 else step.index, why, time, ready)
@@ -248,8 +250,9 @@ class _Multiprocessor:
         latest, delay = done, 0.0
         load, active = self.load[warp.scheduler], self.active[warp.scheduler]
         while active and active[0][0] <= ready:
-            for unit, rate in heapq.heappop(active)[2]:
-                load[unit] -= rate
+            _, _, use, part = heapq.heappop(active)
+            for unit, cycles in use.items():
+                load[unit] -= cycles * part
         for unit, cycles in step.use.items():
             # What others do meanwhile falls on this warp's instructions, and in order each delay is the whole warp's.
             delay += cycles * (load[unit] if load[unit] < 1.0 else 1.0)
@@ -267,12 +270,12 @@ class _Multiprocessor:
             self.delay_tensor(warp.scheduler, ready, done, step.fma)
         length = done - ready
         if length > 0:
-            rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]
-            for unit, rate in rates:
-                load[unit] += rate
+            part = scale / length
+            for unit, cycles in step.use.items():
+                load[unit] += cycles * part
             self.order += 1
-            heapq.heappush(active, (done, self.order, rates))
-        self.note(warp, step.index, why, ready, done)
+            heapq.heappush(active, (done, self.order, step.use, part))
+            self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
             warp.reasons[board], warp.makers[board] = "dependency", -1

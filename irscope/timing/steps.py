@@ -77,7 +77,7 @@ class OneStep:
 
     index: int
     """The first instruction."""
-    wait: int = 0
+    awaited: tuple[int, ...] = ()
     """Scoreboards that must be clear before."""
     stall: float = 0.0
     use: dict[int, float] = field(default_factory=dict[int, float])
@@ -160,7 +160,7 @@ class _Builder:
                 close()
                 outstanding &= ~waits
             if current is None:
-                current = OneStep(index, wait=waits)
+                current = OneStep(index, tuple(board for board in range(6) if waits >> board & 1))
                 taken.clear()
             stall = max(control.stall if control is not None else 2, 1, fetches[place])
             current.last = index

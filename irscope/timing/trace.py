@@ -73,18 +73,19 @@ class Walked:
     @property
     def instructions(self) -> Array:
         """How many instructions each warp executes, those skipped included."""
-        return self.counted(np.arange(len(self.trace)), np.ones((len(self.trace), 1)))
-
-    def counted(self, places: Array, amounts: Array) -> Array:
-        """For each warp the sum of what some entries of the trace amount to.
-
-        `amounts`: of the entry at each place (first axis), for all warps or for each of them (second).
-        """
-        weights = np.array(self.weights())[places]
-        total = np.broadcast_to(weights @ amounts, len(self.rows))
+        weights = np.array(self.weights())
+        total = np.full(len(self.rows), weights.sum())
         for absence in self.absent:
-            within = (places >= absence.begin) & (places < absence.end)
-            total = total - absence.parts * (weights[within] @ amounts[within])
+            total -= absence.parts * weights[absence.begin : absence.end].sum()
+        return total
+
+    def counted(self, masks: Iterable[tuple[int, Array]]) -> Array:
+        """How often each warp executes some entries of the trace: their places, and which warps they are for."""
+        weights = self.weights()
+        total = np.zeros(len(self.rows))
+        for place, mask in masks:
+            parts = [one.parts for one in self.absent if one.begin <= place < one.end]
+            total += mask * (weights[place] * (1 - sum(parts)))
         return total
 
     def weights(self) -> list[float]:

@@ -230,6 +230,9 @@ class _Group:
                 elif not self.program.code[at].predicate:
                     data.pop(target, None)
             return
+        if self.program.reads[at].isdisjoint(data):
+            self._without_data(writes)
+            return
         sources = data.keys() & self.program.reads[at]
         if not sources.isdisjoint(self.program.kept.get(at, ())):
             name = self.program.code[at].predicate
@@ -239,15 +242,19 @@ class _Group:
             if holds is not None and holds.all():
                 sources -= self.program.kept[at]
         if not sources:
-            for name in writes & data.keys():
-                # A comparison has marked what it guesses.
-                if name not in self.state.guesses or self.state.registers.get(name) is not None:
-                    del data[name]
+            self._without_data(writes)
             return
         origins = frozenset().union(*(data[name] for name in sources))
         for name in writes:
             if self.state.registers.get(name) is not None:
                 data[name] = origins
+
+    def _without_data(self, writes: frozenset[str]) -> None:
+        state = self.state
+        for name in writes:
+            # A comparison has marked what it guesses.
+            if name in state.data and (name not in state.guesses or state.registers.get(name) is not None):
+                del state.data[name]
 
     def _mask(self, until: int, lanes: Array) -> None:
         if self.active:

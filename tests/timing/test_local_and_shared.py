@@ -122,7 +122,7 @@ def test_lanes_have_the_elements_of_a_matrix_that_the_instruction_set_states(for
     words = elements[:, ::2] | elements[:, 1::2] << 16
     registers = {"R2": 1024 + 16 * lane, "R3": 1024 + 16 * (lane + 8)}
     registers |= {f"R{4 + number}": words[None, :, number] for number in range(4)}
-    state = State(1, 32, dict(registers), {}, {}, shared=SharedWords(4096, 32))
+    state = State(1, 32, dict(registers), {}, {"SHARED": np.zeros((1, 1), np.int64)}, shared=SharedWords(4096, 32))
     walk(program, state, lambda *_: None)
     for number in range(2):
         matrix = elements[8 * (number + 1) : 8 * (number + 2)]

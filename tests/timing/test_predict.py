@@ -283,7 +283,7 @@ def test_a_unit_serves_accesses_in_the_order_of_time() -> None:
     load = Access("load", 4.0, 4.0, 1.0, missed=0.0)
 
     def loads(stall: float, count: int) -> Steps:
-        waited = [OneStep(0, kind="load", access=load, stall=stall, write=0), OneStep(0, wait=1, stall=1.0)]
+        waited = [OneStep(0, kind="load", access=load, stall=stall, write=0), OneStep(0, awaited=(0,), stall=1.0)]
         return Steps(1, waited * count)
 
     def cycles(*steps: Steps) -> float:
