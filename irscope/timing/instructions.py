@@ -426,7 +426,7 @@ def _copied(item: Instruction) -> Step:
         for read in masks:
             mask = None if mask is None or (value := read(state)) is None else mask & value
         if words is not None:
-            state.shared.store(target, words, mask, frozenset())
+            state.shared.store(state.special["SHARED"], target, words, mask, frozenset())
 
     return run
 

@@ -7,7 +7,7 @@ import pytest
 
 from irscope.ir.asm.sass import parse_sass
 from irscope.timing.program import Program
-from irscope.timing.scalars import SharedWords, State
+from irscope.timing.scalars import ARRAY_BITS, SharedWords, State
 from irscope.timing.walk import walk
 
 _HEAD = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
@@ -132,3 +132,21 @@ def test_lanes_have_the_elements_of_a_matrix_that_the_instruction_set_states(for
         assert [(int(one) & 0xFFFF, int(one) >> 16) for one in value[0]] == [
             (matrix[one // 4, one % 4 * 2], matrix[one // 4, one % 4 * 2 + 1]) for one in range(32)
         ]
+
+
+def test_each_cta_has_shared_memory_of_its_own() -> None:
+    """Integers that the capture holds are copied to one place in two CTAs, whose loads give each its own."""
+    lines = ["LDGSTS.E [R2], desc[UR4][R4.64]", "LDS R6, [R3]", "LDG.E R10, desc[UR4][R6.64]", "EXIT"]
+    program = _program(lines, ("LDS", "LDG"))
+    lane = np.arange(32)[None, :]
+    array, first = 1, np.array([[0], [128]])
+    address = (array << ARRAY_BITS) + first + 4 * lane
+    registers = {"R2": 1024 + 4 * lane, "R3": 1024 + 4 * (31 - lane), "R4": address, "R5": np.zeros((1, 1), np.int64)}
+    words = np.arange(64, dtype=np.int32) ** 2
+    shared = SharedWords(4096, 32, ctas=2)
+    state = State(2, 32, dict(registers), {}, {"SHARED": np.array([[0], [shared.count]])}, shared=shared)
+    state.assumed.contents[array] = 0, words.view(np.uint8)
+    walk(program, state, lambda *_: None)
+    value = state.registers["R6"]
+    assert value is not None
+    assert value.tolist() == [words[31::-1].tolist(), words[:31:-1].tolist()]
