@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from irscope.analysis.bounds import GREATEST, intervals, is_word, may_overflow
 from irscope.analysis.findings.arguments import (
     aligned,
     divisibility_cause,
@@ -21,7 +22,6 @@ from irscope.analysis.findings.arguments import (
     unit_stride,
     unit_stride_cause,
 )
-from irscope.analysis.findings.bounds import GREATEST, intervals, is_word, may_overflow
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
 from irscope.analysis.findings.loops import LOADS
 from irscope.analysis.findings.masks import unread_condition

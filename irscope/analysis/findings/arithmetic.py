@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from irscope.analysis.findings.bounds import GREATEST, intervals
+from irscope.analysis.bounds import GREATEST, intervals
 from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied, makers

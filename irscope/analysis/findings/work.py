@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod, sqrt
 from typing import TYPE_CHECKING
 
-from irscope.analysis.findings.bounds import Bounds, intervals
+from irscope.analysis.bounds import Bounds, intervals
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
