@@ -43,7 +43,6 @@ def may_overflow(kernel: Operation, launch: Launch) -> bool:
 
 
 def is_word(one: Operation) -> bool:
-    """Whether it computes integers of 32 bits."""
     return _bits(one) == 32
 
 

@@ -118,7 +118,6 @@ class FactChange:
 
 
 def _fact_named(name: str) -> _Fact:
-    """The row of `FACTS`, or that of a count of the instruction mix."""
     return FACTS.get(name) or _Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
 
 
@@ -198,7 +197,6 @@ def _verdict(fact: _Fact, before: Value | None, after: Value | None, tolerances:
 
 
 def _number(name: str, value: Value | None) -> float | None:
-    """A value as a number that is compared; None if it is not known."""
     if name == "matrix_unit" and isinstance(value, str):
         return float(_MATRIX_UNITS.index(value)) if value in _MATRIX_UNITS else None
     if isinstance(value, str):

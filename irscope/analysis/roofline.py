@@ -79,7 +79,6 @@ def _computing_operations(module: MlirModule) -> Iterator[Operation]:
 
 
 def _work_of(module: MlirModule, operation: Operation) -> list[Work]:
-    """The FLOPs of one execution; empty for an operation without floating-point arithmetic."""
     if operation.kind == "dot":
         return _dot(module, operation)
     if operation.kind in _COMBINING:
@@ -458,7 +457,6 @@ def _spilled_bytes(capture: Capture, programs: int) -> int | None:
 
 
 def _atomics(accesses: Iterable[GlobalAccess]) -> Span:
-    """The elements of all atomics, those that a mask turns off left out."""
     low = high = 0
     for access in accesses:
         if access.action == "atomic" and access.element_bytes:

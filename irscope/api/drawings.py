@@ -60,7 +60,6 @@ class GraphOptions:
     """Fold more above this many nodes."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for options that contradict each other."""
         parts = {"--stage": self.stage, "--after": self.after, "--around": self.around, "--lines": self.lines}
         given = [name for name, value in parts.items() if value]
         if given and self.kind in ("passes", "warps"):

@@ -114,7 +114,6 @@ class Followed:
         return text
 
     def _hunks(self, color: bool) -> Iterator[tuple[PassStep, str]]:
-        """The changes around the operations that each step made, changed or removed."""
         from irscope.analysis.diff.texts import diff_texts
         from irscope.render.text.diff import render_around
 

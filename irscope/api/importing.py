@@ -141,7 +141,6 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
 
 
 def _with_kernels(captures: Iterable[Capture], name: str) -> list[Capture]:
-    """The captures; raises ParseError if there is none."""
     found = list(captures)
     if not found:
         raise ParseError(

@@ -61,7 +61,6 @@ def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRu
 
 
 def _baseline_of(variants: Variants, plan: PassPlan) -> Capture:
-    """The capture that variants are compared with; raises RecordingError if it fails to compile."""
     baseline = variants.compile(plan)
     if variants.not_kept is not None:
         tell_not_kept(variants.not_kept)

@@ -74,7 +74,6 @@ class _Options:
     context: Context = 3
 
     def __post_init__(self) -> None:
-        """Raises UsageError for options that do not go with --check, or without it."""
         if self.mode not in ("off", "first"):
             raise UsageError(f"--mode {self.mode!r}: write off or first.")
         if self.check is None and (self.partial or self.mode != "off"):
@@ -87,7 +86,6 @@ class _Options:
 
     @property
     def kind(self) -> str:
-        """What is checked: registers, spills, time, result, compiles or command."""
         name, _, limit = (self.check or "").partition("=")
         if name in _LIMITED and limit.replace(".", "", 1).isdecimal():
             return name
@@ -95,7 +93,6 @@ class _Options:
 
     @property
     def limit(self) -> float:
-        """The limit of a check that has one."""
         return float((self.check or "").partition("=")[2]) if self.kind in _LIMITED else 0.0
 
     @property
@@ -111,7 +108,6 @@ class _Options:
 
     @property
     def sort_key(self) -> SortKey | None:
-        """The column that rows are sorted by; raises UsageError."""
         if self.sort is None:
             return None
         key = self.sort.replace("-", "_")
@@ -197,7 +193,6 @@ def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bo
 def _bisected(
     subject: str | None, record_options: RecordingOptions, asked: _Options, told: Callable[[str], None]
 ) -> Bisection:
-    """Record or load the subject, and bisect it; raises NoDevice if the check needs a GPU and there is none."""
     recorded = replace(record_options, plan=PassPlan(), disassemble=False)
     with ExitStack() as stack:
         # Each step depends on the judgement of the previous one, so only one variant is compiled at a time.

@@ -243,7 +243,6 @@ class Looks:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a theme that is none."""
         if self.theme is not None:
             from irscope.render.canvas import theme_named
 

@@ -168,7 +168,6 @@ class _NotWorse(Assertion):
         return compared(self.before, subject.facts(kept_facts), self.tolerances)
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """Each fact that is worse, with its line and cause."""
         breaches: list[Breach] = []
         if self.launch:
             text = f"launched with other arguments or options than in the baseline: {', '.join(self.launch)}"
@@ -243,7 +242,6 @@ class BreachGroup:
     """The same breach of several captures of one kernel."""
 
     breach: Breach
-    """That of the first of them."""
     captures: tuple[Checked, ...]
 
 

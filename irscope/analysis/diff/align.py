@@ -16,10 +16,8 @@ from irscope.ir.syntax import Body
 # ── Keys of lines, and the lines whose keys are rare enough to hold an alignment together ───────────────────────────
 
 Keys = Sequence[int] | Mapping[int, int]
-"""A key for each line."""
 
 _LineKey = Callable[[Body, int], int | str]
-"""A key of one line of a body."""
 
 _WINDOW = 4
 """Lines that the key of a window takes in."""
@@ -402,7 +400,6 @@ class Aligner:
     # ── what keys cannot tell ─────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, gaps: list[Gap]) -> list[Gap]:
-        """Pair the small gaps by similarity; returns the large ones."""
         large: list[Gap] = []
         for gap in sorted(gaps):
             if len(gap[0]) * len(gap[1]) <= _LARGEST_TABLE:

@@ -30,7 +30,6 @@ class _Roles:
         """Left values of physical registers whose writer stands in for the readers that lost it."""
 
     def match(self) -> None:
-        """Match all values anew, by the present partners of lines."""
         left, right = self.left, self.right
         value_of = self.value_of = [-1] * len(right.names)
         role_of = self.role_of = [-1] * len(left.names)
@@ -171,7 +170,6 @@ class _Twins:
         self._value_of = value_of
 
     def sort_out(self) -> bool:
-        """Pair anew what the readers disagree about; returns whether any pair changed."""
         # Right values that some partner reads where the left side reads an equal computation, but another one.
         contested = {other for one, other in self._read() if self._value_of[other] != one}
         if not contested:
@@ -443,7 +441,6 @@ class Matching:
         return found
 
     def _close_regions(self) -> None:
-        """The ends of regions are partners where the beginnings are."""
         left, right = self.left, self.right
         closers = {opener: line for line, opener in enumerate(right.openers) if opener >= 0}
         for line, opener in enumerate(left.openers):

@@ -208,13 +208,11 @@ class _Names:
             self._alias_names[definition.name] = name
 
     def definition(self, definition: Definition) -> str:
-        """A definition of the right side under its new name."""
         if self.syntax.alias is None:
             return definition.line
         return self.syntax.alias.sub(lambda match: self._alias_names.get(match[0], match[0]), definition.line)
 
     def line(self, number: int) -> str:
-        """A line of the right body as it is shown."""
         matching = self.matching
         right = matching.right
         own = right.lines[number]
@@ -546,7 +544,6 @@ def diff_texts(
 
 
 def _unreadable(left: Body, right: Body) -> str | None:
-    """Why the texts must be compared line by line; None where they can be read."""
     if left.kind == "binary":
         return "This kind of text has no structure that irscope reads: compared line by line."
     for side, body in (("left", left), ("right", right)):

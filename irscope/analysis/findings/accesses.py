@@ -466,7 +466,6 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
 
 
 def _pointee(studied: Studied, operation: Operation) -> str:
-    """The type that an atomic's pointers point to; empty if it is not known."""
     pointer = operation.operand("ptr")
     kind = studied.module.type_of(pointer) if pointer is not None else None
     inner = (kind.element if kind.form == "tensor" else kind) if kind is not None else None

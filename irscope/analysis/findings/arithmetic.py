@@ -47,7 +47,6 @@ def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
 
 
 def _through_registers(studied: Studied) -> Iterator[Finding]:
-    """Accumulators of tensor memory that each iteration loads, changes in registers, and stores."""
     reported = set[int]()
     for loop in loops_with_dots(studied):
         inside = [one for one in loop.walk() if one is not loop]
@@ -155,7 +154,6 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _way(studied: Studied, value: Value) -> Iterator[Operation]:
-    """The operations that compute an operand of a dot, back to its load."""
     for made in makers(studied.written, value):
         yield made
         if made.kind == "load" or made.opcode == "load":
@@ -163,7 +161,6 @@ def _way(studied: Studied, value: Value) -> Iterator[Operation]:
 
 
 def _is_loaded(studied: Studied, value: Value) -> bool:
-    """Whether an operand is in memory as it is."""
     made = next((one for one in makers(studied.written, value) if one.opcode not in _SAME_VALUES), None)
     return made is None or made.kind == "load" or made.opcode == "load"
 
@@ -202,7 +199,6 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
 
 
 def _divided(studied: Studied) -> Iterator[Finding]:
-    """Divisions of tiles in 64 bits whose operands fit in 32 in the recorded launch."""
     kernel = studied.module.kernel
     wide = [
         one for one, _ in studied.operations.values()

@@ -179,7 +179,6 @@ def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
 
 
 def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
-    """Whether the accesses of one layout, in so many loops, would be as good with another."""
     accesses = [
         (one, depth)
         for one, depth in studied.operations.values()
@@ -189,7 +188,6 @@ def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
 
 
 def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> bool:
-    """Whether an access would be as wide, and each of its instructions without gaps between the lanes."""
     own = studied.layout_of(operation)
     other = studied.described(kept, own.shape) if own is not None else None
     if own is None or other is None or own.threads is None or other.threads is None:

@@ -229,7 +229,6 @@ def _with_gain(finding: Finding, whole: float) -> Finding:
 
 
 def _without_alternatives(finding: Finding) -> Finding:
-    """A fixed finding, without the options that were not tried for that."""
     if not is_fixed(finding):
         return finding
     kept = [

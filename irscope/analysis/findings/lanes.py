@@ -36,7 +36,6 @@ def lane_findings(studied: Studied) -> Iterator[Finding]:
 
 
 def _padded(studied: Studied) -> Iterator[Finding]:
-    """The heaviest tile of a kernel without dots, where masks turn off a good part of each access's lanes."""
     if any(one.kind == "dot" for one, _ in studied.operations.values()):
         return
     shares: dict[int, float] = {}

@@ -131,7 +131,6 @@ def _own_stages(studied: Studied, loop: Operation) -> int | None:
 
 
 def _stages_of_loop(loop: Operation) -> int | None:
-    """The stages that `tl.range(…, num_stages=…)` requests; None without it."""
     stages = loop.attribute(NUM_STAGES)
     return stages if isinstance(stages, int) else None
 
@@ -228,7 +227,6 @@ class _Scheduled:
 
     @cached_property
     def _copies(self) -> dict[object, int]:
-        """Where each load of a loop of the final TTGIR comes from → its line there."""
         copies = (*LOADS, "async_copy_global_to_local", "buffer_load_to_local")
         found = (one for one, loops in self._studied.operations.values() if loops and one.opcode in copies)
         return {self._studied.chain_at(one.first_line): one.first_line for one in found}

@@ -127,19 +127,16 @@ class Studied:
 
     @cached_property
     def machine(self) -> MemoryInstructions:
-        """The memory instructions of its assembly."""
 
         return read_machine(self.capture)
 
     @cached_property
     def decisions(self) -> Decisions:
-        """The compiler's log; empty if the capture holds none."""
 
         return decisions_of(self.capture)
 
     @cached_property
     def limits(self) -> Limits:
-        """The compiler's facts about the arguments."""
         from irscope.memory.addresses.narrow import Limits
 
         return Limits(self.module)

@@ -123,7 +123,6 @@ def _reads(access: object, argument: str) -> bool:
 
 
 def _masked(studied: Studied) -> Iterator[Finding]:
-    """Loops with a dot whose result is masked off in whole iterations."""
     module, launch = studied.written, studied.capture.launch
     kernel, grid = module.kernel, launch.grid
     if kernel is None or grid is None or launch.record is None:
@@ -243,7 +242,6 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
 
 
 def _spread(module: MlirModule, value: Value) -> frozenset[int]:
-    """The axes along which a value is broadcast."""
     for made in makers(module, value):
         if made.opcode not in _CONVERSIONS:
             break
@@ -280,7 +278,6 @@ def _is_sum(module: MlirModule, one: Operation, product: Operation, spread: list
 
 
 def _transposed(studied: Studied) -> Iterator[Finding]:
-    """Loads whose tile goes to shared memory with another fastest dimension than its addresses have."""
     reported = set[object]()
     for line, (operation, _) in studied.operations.items():
         if operation.opcode not in (*LOADS, *_COPIES) or (key := studied.chain_at(line) or line) in reported:
@@ -349,7 +346,6 @@ def _tiles(studied: Studied, model: Model) -> Iterator[Finding]:
 
 
 def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[list[int]]:
-    """The lines of the TTGIR that load each operand of a dot in its loop."""
     written = next((one for one in studied.written.walk() if one.kind == "dot"
                     and _chain(studied, one.first_line) == studied.chain_at(dot.first_line)), None)  # fmt: skip
     if written is None:
@@ -370,7 +366,6 @@ def _chain(studied: Studied, line: int) -> object:
 
 
 def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
-    """A tile that is loaded more often than one of 128 by 128, where there are CTAs enough for that."""
     rows, columns = dot.result_types[0].shape
     ctas = prod(model.execution.grid)
     # The columns say how often the left operand is loaded, the rows how often the right one is.
@@ -400,7 +395,6 @@ def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
 
 
 def _order(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
-    """CTAs at the same time that share little: a row of tiles, where a square would load less."""
     rows, columns = dot.result_types[0].shape
     execution = model.execution
     at_once = min(execution.resident * model.clock.units, prod(execution.grid))

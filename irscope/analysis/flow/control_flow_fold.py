@@ -21,7 +21,6 @@ _LEVELS = (
     "every loop is folded",
     "blocks are folded in the order of the text",
 )
-"""The effect of each level, in words."""
 HARDEST = len(_LEVELS) - 1
 
 _Group = tuple[str, int]
@@ -35,7 +34,6 @@ class FoldedFlow:
     flows: tuple[ControlFlow, ...]
     level: int
     blocks: int
-    """How many basic blocks there were."""
     instructions: int
     left_out: int = 0
     """How many jumps were left out, because no folding made them few enough."""

@@ -306,7 +306,6 @@ def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _numbers(value: AttributeValue | None) -> list[int]:
-    """The integers of a list; none of anything else."""
     return [item for item in value if isinstance(item, int)] if isinstance(value, tuple) else []
 
 

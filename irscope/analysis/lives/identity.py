@@ -254,7 +254,6 @@ class Compared:
         return body.shapes[line].name, place, body.keys[line], self._read(line), region, readers, place[:1]
 
     def _read(self, right_line: int) -> tuple[int, ...]:
-        """The values that a right line reads, by the left ones whose part they play."""
         value_of = self._matching.value_of
         return tuple(
             [value_of[value] if value_of[value] >= 0 else -2 - value for value in self._right.uses[right_line]]
@@ -379,15 +378,12 @@ class _Side:
         return _defined(self.body, line)
 
     def readers(self, line: int) -> list[tuple[int, int]]:
-        """The lines that read a line's results, and as which of their operands."""
         return [reader for value in _defined(self.body, line) for reader in self._readers.get(value, ())]
 
     def line(self, number: int) -> int:
-        """The line of the body that a line of the text is."""
         return self._line_of[number]
 
     def place(self, line: int) -> Place:
-        """Where a line comes from; empty where that is not known."""
         number = self.body.numbers[line] - 1
         index = self._locations.by_line[number] if number < len(self._locations.by_line) else -1
         return self._places[index] if index >= 0 else ()
@@ -445,7 +441,6 @@ def _side_of(text: str) -> _Side:
 def _buckets(
     ours: dict[int, tuple[Hashable, ...]], theirs: dict[int, tuple[Hashable, ...]], level: Sequence[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """The lines of both sides that agree in what a level asks for."""
     found: dict[tuple[Hashable, ...], tuple[list[int], list[int]]] = {}
     for side, signs in enumerate((ours, theirs)):
         for line, sign in signs.items():

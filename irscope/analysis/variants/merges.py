@@ -49,7 +49,6 @@ class MergeProof:
     effects: tuple[str, ...] = ()
     """`10 → 14 registers`; of what is the same, nothing."""
     failure: str = ""
-    """Why the merged kernel could not be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,6 @@ class Merge:
     cause: VariantCause
     how: How
     remaining: int
-    """How many variants of the kernel there are then."""
     groups: tuple[Group, ...] = ()
     proofs: tuple[MergeProof, ...] = field(default=())
     """Of those that were compiled; empty where nothing was tried."""

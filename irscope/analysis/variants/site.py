@@ -76,7 +76,6 @@ class _Specialisation:
     values: Mapping[Key, str]
 
     def without(self, name: str) -> tuple[tuple[Key, str], ...]:
-        """The rest, as something that can be compared, for launches that no longer differ in a parameter or option."""
         return tuple(sorted(row for row in self.values.items() if row[0][1] != name))
 
     def state_of(self, name: str) -> str:
