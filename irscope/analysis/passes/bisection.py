@@ -205,14 +205,6 @@ class BisectStep:
 
 
 @dataclass(frozen=True, slots=True)
-class GuiltyDiff:
-    """The change of the IR by a pass, where it ran."""
-
-    label: str
-    text_diff: TextDiff
-
-
-@dataclass(frozen=True, slots=True)
 class Bisection:
     base: Capture
     """The kernel with every pass on."""
@@ -240,8 +232,8 @@ class Bisection:
     """What the plan switches off besides: these stay off on every side."""
     subject: str = ""
     """What names `base` in a command."""
-    diff: GuiltyDiff | None = None
-    """What the guilty pass did, with what is off on the left off; None where it works on no MLIR."""
+    diff: TextDiff | None = None
+    """What the one guilty pass did, with what is off on the left off; None where it works on no MLIR."""
 
 
 def short_plan(off: Collection[str], every: Sequence[str]) -> PassPlan:
