@@ -93,7 +93,7 @@ class Tries:
         return chosen
 
     def _next_of(self, finding: Finding) -> Changes:
-        if is_fixed(finding):
+        if finding.best_fix is not None:
             return ()
         wanted = (one.changes for one in finding.suggestions if one.changes and one.changes not in self._known)
         return next((changes for changes in wanted if self._text_of(changes) is not None), ())
@@ -189,7 +189,6 @@ class Tries:
 
 
 def _stores_same(own: Studied, after: Capture) -> bool:
-
     def stored(studied: Studied) -> Counter[str]:
         accesses = [
             one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"
@@ -197,10 +196,6 @@ def _stores_same(own: Studied, after: Capture) -> bool:
         return sum((Counter({one.argument or "": one.launch.distinct_bytes[1]}) for one in accesses), Counter[str]())
 
     return after.has_compiled and stored(own) == stored(Studied(after))
-
-
-def is_fixed(finding: Finding) -> bool:
-    return any(one.proof is not None and one.proof.is_better for one in finding.suggestions)
 
 
 @dataclass(frozen=True, slots=True)
