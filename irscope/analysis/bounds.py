@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 
 from irscope.ir.mlir.model import Operation, Value
@@ -22,7 +21,7 @@ _UNSIGNED = {
 }  # fmt: skip
 """Of numbers that are not negative they are the signed ones."""
 _BITWISE: dict[str, Callable[[int, int], int]] = {
-    "arith.xori": operator.xor, "arith.andi": operator.and_, "arith.ori": operator.or_
+    "arith.xori": int.__xor__, "arith.andi": int.__and__, "arith.ori": int.__or__
 }  # fmt: skip
 _SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _TRUE, _FALSE, _EITHER = (1, 1), (0, 0), (0, 1)
@@ -152,5 +151,6 @@ def _of_two(name: str, one: Bounds, other: Bounds) -> Bounds | None:
             return one[0] % other[0], one[0] % other[0]
         return (0 if one[0] >= 0 else 1 - other[1]), min(max(one[1], 0), other[1] - 1)
     if name in _BITWISE and one[0] == one[1] and other[0] == other[1]:
-        return (_BITWISE[name](one[0], other[0]),) * 2
+        known = _BITWISE[name](one[0], other[0])
+        return known, known
     return None

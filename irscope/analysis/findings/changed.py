@@ -139,9 +139,7 @@ def along_dimension(studied: Studied, operation: Operation, axis: int, run: int)
 def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
     """A blocked layout with its threads along a dimension first, as Triton's builder gives them out; empty for others.
 
-    Args:
-        run: how many elements in a row of it a thread has.
-
+    `run`: how many elements in a row of it a thread has.
     Source: the builder of BlockedEncodingAttr with a shape, TritonGPUAttrDefs.td.
     """
     rank, left_lanes, left_warps = len(threads.shape), threads.lanes, threads.warps
@@ -195,8 +193,4 @@ def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> boo
     width = studied.limits.width(operation, other.threads)
     now = max(studied.machine.widths_of(operation), default=0)
     bits = studied.limits.element_bits(operation)
-    return 0 < now <= width and _longest_run(other.threads) * bits <= width
-
-
-def _longest_run(threads: ThreadMap) -> int:
-    return max(threads.contiguous(axis) for axis in range(len(threads.shape)))
+    return 0 < now <= width and max(map(other.threads.contiguous, range(len(other.threads.shape)))) * bits <= width
