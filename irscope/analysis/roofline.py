@@ -505,9 +505,7 @@ class _DotFlops:
 def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, int, int]) -> _DotFlops:
     """Count the dots of a launch, where its arguments alone decide how often each is executed.
 
-    Args:
-        scalars: parameter → value, for its numbers.
-        grid: program instances along x, y and z.
+    `scalars`: parameter → value, for its numbers.
     """
 
     module = parse_mlir(text)

@@ -124,7 +124,6 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
 
 
 def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
-
     folded, register = _blocks(capture, wanted, text, kind)
     graph = render_blocks(
         folded.flows,
@@ -247,7 +246,6 @@ def _loop(capture: Capture) -> InFlight:
 
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
-
     blocks = [
         picked(
             block,

@@ -37,7 +37,6 @@ def imported(
 
     Args:
         paths: logs, traces, caches and folders; `-` is standard input.
-        kernel: only this kernel.
         variant: only the variant of a cache whose name begins so.
 
     Raises ParseError where nothing could be read, or there is no such kernel, and UsageError for a variant of a log.

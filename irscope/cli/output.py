@@ -214,9 +214,7 @@ def emit_report(
     """Write the report of some captures, each once, to a file or to standard output.
 
     Args:
-        captures: what it shows.
         view: what is shown first, as the page's fragment has it: `{"tab": "compare", "a": 1, "b": 2}`.
-        output: the file; None for standard output.
         between: what is known of pairs of layouts of the first capture, by their numbers.
         results: those of many compiles, a view of its own.
     """

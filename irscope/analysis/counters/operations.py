@@ -277,8 +277,7 @@ def executed_instructions(
     What enters a basic block leaves it: with the warps that begin, and the accesses whose number is known exactly,
     these are linear equations.
 
-    Args:
-        operations: the TTGIR line of the operation of each line of SASS.
+    `operations`: the TTGIR line of the operation of each line of SASS.
     """
     grid, warps = capture.launch.grid, _warps_of_all(capture)
     specialized = "warp_specialize" in capture.text("ttgir")

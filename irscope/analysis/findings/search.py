@@ -64,7 +64,6 @@ def search(
     minutes.
 
     Args:
-        capture: the launch as it is.
         compiled: compiles it with changes.
         predicted: the seconds of a compile that fits; None if it cannot be predicted.
         whole: those of the launch as it is.

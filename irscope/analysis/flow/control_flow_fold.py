@@ -49,8 +49,7 @@ class FoldedFlow:
 def fold_flows(flows: tuple[ControlFlow, ...], level: int | None = None, most: int = 120) -> FoldedFlow:
     """Fold as little as leaves at most `most` blocks, and about twice as many jumps: what dot can lay out.
 
-    Args:
-        level: 0 to 4, the least to fold; by default nothing.
+    `level`: 0 to 4, the least to fold; by default nothing.
     """
     blocks, instructions = sum(len(flow.blocks) for flow in flows), sum(flow.instructions for flow in flows)
     level = min(level or 0, HARDEST)
@@ -150,9 +149,7 @@ def _one(members: list[BasicBlock], is_loop: bool) -> BasicBlock:
 def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tuple[ControlFlow, ...]:
     """The blocks within some steps of one, up and down.
 
-    Args:
-        place: a label, `block 3`, or a register: then the blocks with instructions that name it.
-
+    `place`: a label, `block 3`, or a register: then the blocks with instructions that name it.
     Raises UsageError where nothing has that name.
     """
     labelled = has_label(flows, place)

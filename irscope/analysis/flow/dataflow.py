@@ -358,7 +358,6 @@ def fold(
     """Fold no more than is needed to make the graph small enough.
 
     Args:
-        flow: the graph, as `read_dataflow` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
         level: 0 to 5, the least to fold; by default 1. Harder levels follow only if they are needed.
     """
@@ -505,9 +504,7 @@ NO_LINES = "--lines: nothing of this stage comes from these lines. irscope sourc
 def around(flow: Dataflow, value: str, depth: int) -> Dataflow:
     """What stands within `depth` steps of a value, up and down.
 
-    Args:
-        value: `%acc_153` or `acc_153`; the name alone of a block argument or a result, one of several as `%a#1`.
-
+    `value`: `%acc_153` or `acc_153`; the name alone of a block argument or a result, one of several as `%a#1`.
     Raises UsageError where no node makes that value.
     """
     name = value if value.startswith("%") else f"%{value}"

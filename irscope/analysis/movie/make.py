@@ -143,8 +143,7 @@ _AMD_SHUFFLES = ("update_dpp", "permlane", "ds_bpermute", "ds_permute", "ds_swiz
 def _families_of(text: str) -> Mapping[str, int]:
     """_Family -> how many instructions of it the code of one thread has, in the order of the families.
 
-    Args:
-        text: in the dialects of LLVM. What it holds as inline assembly is counted by its opcodes.
+    `text`: in the dialects of LLVM. What it holds as inline assembly is counted by its opcodes.
     """
     found: Counter[str] = Counter()
     for operation in parse_mlir(text).walk():
@@ -218,11 +217,7 @@ _WITHOUT_LAYOUTS = "ttir"
 
 
 def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Movie:
-    """The movie of a capture; without frames where it holds no text of a pass.
-
-    Args:
-        capture: with the texts of its passes, as far as they were kept.
-    """
+    """The movie of a capture with the texts of its passes; without frames where none was kept."""
     followed = followed or follow(capture)
     trail = followed.lives.trail
     not_kept = tuple(one.label for one in (*trail.before, *trail.behind))

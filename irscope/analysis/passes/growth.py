@@ -358,9 +358,7 @@ def _excess(factor: Factor) -> float:
 def needed_compiles(sites: Sequence[Site], times: Mapping[str, int]) -> tuple[NeededCompiles, ...]:
     """What each kernel's compiles took and which part was needed, the most first.
 
-    Args:
-        sites: the kernels with their variants.
-        times: id of a capture → its microseconds of processor time.
+    `times`: id of a capture → its microseconds of processor time.
     """
     rows: list[NeededCompiles] = []
     for site in sites:

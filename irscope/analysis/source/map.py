@@ -361,11 +361,7 @@ class SourceMap:
 
 
 def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
-    """The source map of a capture, in time and size linear in its texts.
-
-    Args:
-        stages: only these; by default every stage that has a text.
-    """
+    """The source map of a capture, or of some stages of it, in time and size linear in its texts."""
     wanted = set(stages)
     file = capture.launch.kernel.file
     index: dict[Place, int] = {}

@@ -218,8 +218,7 @@ def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[
 def without_attributes(source: str, names: Sequence[str], name: str, *, only_alignment: bool) -> str | None:
     """The front end's IR as it is without what a parameter was specialised on; None if it cannot be found there.
 
-    Args:
-        only_alignment: whether all but the divisibility stays.
+    `only_alignment`: whether all but the divisibility stays.
     """
     kernel = parse_mlir(source).kernel
     if kernel is None or names.count(name) != 1 or len(names) != len(kernel.parameters):
