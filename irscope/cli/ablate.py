@@ -25,6 +25,7 @@ from irscope.cli.keeping import kept_captures
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, split_stages, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
 from irscope.cli.streams import counted, echo, progress, say
+from irscope.device.measurement import Session
 from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, exit_code
 from irscope.model.capture import Capture
@@ -202,22 +203,18 @@ def _bisected(
         def search(base: Capture) -> BisectSearch:
             check = compiles_check
             if asked.kind in ("result", "time"):
-                is_timed = asked.kind == "time"
-                if reason := why_no_gpu(subject, recorded, capture):
-                    if is_timed:
-                        raise NoDevice(
-                            f"--check {asked.check} times the kernel. {reason} --check result, registers=N and "
-                            "CMD need no GPU."
-                        )
-                    return BisectSearch(
-                        result_check(session_without_gpu(base)),
-                        _in_words(asked),
-                        cast("Mode", asked.mode),
-                        asked.stages,
+                is_timed, reason = asked.kind == "time", why_no_gpu(subject, recorded, capture)
+                if is_timed and reason:
+                    raise NoDevice(
+                        f"--check {asked.check} times the kernel. {reason} --check result, registers=N and CMD need no "
+                        "GPU."
                     )
-                from irscope.api.gpu import launch_on_gpu
+                if reason:
+                    session: Session = session_without_gpu(base)
+                else:
+                    from irscope.api.gpu import launch_on_gpu
 
-                session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
+                    session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
                 check = time_check(session, asked.limit, asked.rounds) if is_timed else result_check(session)
             elif asked.kind == "command":
                 shown = echo if record_options.verbose else None
