@@ -46,8 +46,8 @@ class _Fact:
     """Of numbers, and of the ranks of texts. `same`: every change is worse, until results are shown to be the same."""
     rank: int
     """Changes of a lower rank come first, whatever their size."""
-    tolerance: float = 0.0
-    """The change, relative to the value before, up to which it counts as neither worse nor better."""
+    tolerance: int = 0
+    """The change, in percent of the value before, up to which it counts as neither worse nor better."""
 
 
 FACTS = {
@@ -56,21 +56,21 @@ FACTS = {
         _Fact("failure", "fails", "less", 0),
         _Fact("result", "result", "less", 0),
         _Fact("meaning", "meaning", "less", 0),
-        _Fact("time_us", "time", "less", 1, 0.02),
+        _Fact("time_us", "time", "less", 1, 2),
         _Fact("arithmetic", "arithmetic", "same", 1),
         _Fact("order", "order of memory", "same", 1),
         _Fact("spilled_bytes", "spills", "less", 2),
         _Fact("matrix_unit", "matrix unit", "more", 2),
-        _Fact("load_bits", "load width", "more", 3, 0.05),
-        _Fact("store_bits", "store width", "more", 3, 0.05),
+        _Fact("load_bits", "load width", "more", 3, 5),
+        _Fact("store_bits", "store width", "more", 3, 5),
         _Fact("pipeline_buffers", "pipeline", "more", 3),
         _Fact("findings", "findings", "less", 3),
         _Fact("occupancy_percent", "occupancy", "more", 4),
-        _Fact("shared_bytes", "shared", "less", 5, 0.05),
+        _Fact("shared_bytes", "shared", "less", 5, 5),
         _Fact("tensor_memory_columns", "tensor memory", "less", 5),
-        _Fact("registers", "registers", "less", 5, 0.05),
+        _Fact("registers", "registers", "less", 5, 5),
         _Fact("stack_bytes", "stack", "less", 5),
-        _Fact("instruction_count", "instructions", "less", 6, 0.10),
+        _Fact("instruction_count", "instructions", "less", 6, 10),
         _Fact("machine_code", "machine code", "neither", INSTRUCTION_RANK),
     )
 }
@@ -118,7 +118,6 @@ class FactChange:
 
 
 def _fact_named(name: str) -> _Fact:
-    """The row of `FACTS`, or that of a count of the instruction mix."""
     return FACTS.get(name) or _Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
 
 
@@ -158,7 +157,24 @@ def _buffers_of(text: str) -> int:
     return max((shape[0] for shape in shapes if len(shape) == 3), default=1)
 
 
-def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] | None = None) -> tuple[FactChange, ...]:
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much worse a fact may be."""
+
+    number: float
+    is_relative: bool
+    """Of the value before, in percent; else in the fact's own unit."""
+
+    def __str__(self) -> str:
+        return f"{self.number:g}{'%' if self.is_relative else ''}"
+
+    def allowed(self, before: float) -> float:
+        return self.number / 100 * abs(before) if self.is_relative else self.number
+
+
+def changed_facts(
+    before: Facts, after: Facts, tolerances: Mapping[str, Tolerance] | None = None
+) -> tuple[FactChange, ...]:
     """The facts that differ, what got worse first; `tolerances`: by name, in place of those of `FACTS`.
 
     Where one side has no binary, the failure alone is compared.
@@ -166,11 +182,10 @@ def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] |
     names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
     if "failure" in names and not (len(before) > 1 and len(after) > 1):
         names = ["failure"]
-    tolerances = tolerances or {}
     changes: dict[str, FactChange] = {}
     for name in names:
         was, now = before.get(name), after.get(name)
-        changes[name] = FactChange(name, was, now, _verdict(_fact_named(name), was, now, tolerances))
+        changes[name] = FactChange(name, was, now, _verdict(_fact_named(name), was, now, tolerances or {}))
     spills = changes.get("spilled_bytes")
     if spills is not None and spills.verdict == "better" and spills.relative >= _MUCH:
         for name in _IN_EXCHANGE & changes.keys():
@@ -183,7 +198,7 @@ _IN_EXCHANGE = {"registers", "occupancy_percent"}
 _MUCH = 0.5
 
 
-def _verdict(fact: _Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> Verdict:
+def _verdict(fact: _Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, Tolerance]) -> Verdict:
     if fact.better == "same":
         return "worse"
     if fact.better == "neither":
@@ -192,13 +207,13 @@ def _verdict(fact: _Fact, before: Value | None, after: Value | None, tolerances:
         removed, added = _differing(before, after)
         return "worse" if added else "better" if removed else "other"
     was, now = _number(fact.name, before), _number(fact.name, after)
-    if was is None or now is None or abs(now - was) <= tolerances.get(fact.name, fact.tolerance) * abs(was):
+    tolerance = tolerances.get(fact.name, Tolerance(fact.tolerance, True))
+    if was is None or now is None or abs(now - was) <= tolerance.allowed(was):
         return "other"
     return "worse" if (now > was) == (fact.better == "less") else "better"
 
 
 def _number(name: str, value: Value | None) -> float | None:
-    """A value as a number that is compared; None if it is not known."""
     if name == "matrix_unit" and isinstance(value, str):
         return float(_MATRIX_UNITS.index(value)) if value in _MATRIX_UNITS else None
     if isinstance(value, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, stage_named
-from irscope.model.plain import constant_value
+from irscope.model.plain import constant_value, picked
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
 MATRIX_FAMILIES = ("wgmma", "mma", "tcgen05", "mfma", "wmma")
@@ -105,18 +105,13 @@ def figures_of(capture: Capture) -> dict[str, Any]:
         "status": capture.status,
         "failure": failure.kind if failure else "",
         "message": failure.message if failure else "",
-        "registers": resources.registers,
-        "spilled_bytes": resources.spilled_bytes,
-        "stack_bytes": resources.stack_bytes,
-        "shared_bytes": resources.shared_bytes,
-        "tensor_memory_columns": resources.tensor_memory_columns,
+        **picked(resources, "registers spilled_bytes stack_bytes shared_bytes tensor_memory_columns"),
         "occupancy_percent": None if found is None else 100 * found.fraction,
         "code_bytes": resources.code_bytes,
         "instructions": resources.instruction_count,
         "counts": tuple(instruction_families(capture).items()),
         "findings": tuple(dict.fromkeys(one.code for one in findings_of(capture))) if capture.has_compiled else (),
-        "compile_us": capture.compile_us,
-        "processor_us": capture.processor_us,
+        **picked(capture, "compile_us processor_us"),
     }
 
 
@@ -125,12 +120,7 @@ def _row(capture: Capture) -> dict[str, Any]:
     figures = figures_of(capture)
     counts = dict(figures.pop("counts"))
     return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "file": launch.kernel.file,
-        "line": launch.kernel.line,
-        "target": str(capture.target),
-        "plan": str(capture.plan),
+        **picked(capture, "id kernel=name file=launch.kernel.file line=launch.kernel.line target plan"),
         "triton": capture.environment.triton_version,
         **{f"constants.{name}": constant_value(text) for name, text in launch.constants},
         **{f"options.{name}": _plain(value) for name, value in launch.options},

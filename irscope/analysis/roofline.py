@@ -79,7 +79,6 @@ def _computing_operations(module: MlirModule) -> Iterator[Operation]:
 
 
 def _work_of(module: MlirModule, operation: Operation) -> list[Work]:
-    """The FLOPs of one execution; empty for an operation without floating-point arithmetic."""
     if operation.kind == "dot":
         return _dot(module, operation)
     if operation.kind in _COMBINING:
@@ -458,7 +457,6 @@ def _spilled_bytes(capture: Capture, programs: int) -> int | None:
 
 
 def _atomics(accesses: Iterable[GlobalAccess]) -> Span:
-    """The elements of all atomics, those that a mask turns off left out."""
     low = high = 0
     for access in accesses:
         if access.action == "atomic" and access.element_bytes:
@@ -507,9 +505,7 @@ class _DotFlops:
 def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, int, int]) -> _DotFlops:
     """Count the dots of a launch, where its arguments alone decide how often each is executed.
 
-    Args:
-        scalars: parameter → value, for its numbers.
-        grid: program instances along x, y and z.
+    `scalars`: parameter → value, for its numbers.
     """
 
     module = parse_mlir(text)

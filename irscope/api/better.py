@@ -141,7 +141,6 @@ def _masks_all(text: str) -> bool:
 
 
 def _unsafe(before: Capture, after: Capture) -> Iterator[str]:
-    """The violations of the second that the first does not have."""
     from irscope.api import safety
 
     found = safety(after).violations
@@ -150,7 +149,6 @@ def _unsafe(before: Capture, after: Capture) -> Iterator[str]:
 
 
 def _timed(before: Capture, after: Capture, meaning: MeaningVerdict, measured: Measurement | None) -> BetterVerdict:
-    """The verdict on two that compute the same."""
     from irscope.api import findings
 
     times: list[Prediction | None] = []

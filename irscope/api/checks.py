@@ -17,12 +17,8 @@ from irscope.record.variants.completing import tell, update_stored, with_log, wi
 from irscope.store.baseline import variant_names
 from irscope.store.shelf import CaptureFile, StoredCaptures, differences, passed_over
 
-Read = Callable[["CaptureFile"], Capture | None]
+Read = Callable[[CaptureFile], Capture | None]
 """The capture of a file, or None."""
-
-
-def _loaded(file: CaptureFile) -> Capture:
-    return file.load()
 
 
 def check_captures(
@@ -31,14 +27,11 @@ def check_captures(
     against: Against | None,
     of_each: Sequence[Sequence[Assertion]] | None = None,
     *,
-    read: Read = _loaded,
+    read: Read = CaptureFile.load,
 ) -> Report:
     """Check captures: each assertion of each, and with a baseline what got worse.
 
     Args:
-        captures: the captures.
-        assertions: what is asserted of all of them.
-        against: the baseline; None for none.
         of_each: what is asserted of each capture besides.
         read: reads a capture; None where it cannot be read, and is left out.
     """

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from irscope.analysis.passes.growth import (
     CompileCost,
@@ -32,15 +33,15 @@ _MOST_WARPS, _USUAL_VALUES = 32, 16
 _LEAST_SHARE = 0.5
 """Of a compile's time, from which one pass is named."""
 
+_Tried = TypeVar("_Tried", CompileFix, SlowPass)
+
 _COMPILED = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
 
 
 def long_compile(capture: Capture, compiles: Compiles | None) -> LongCompile:
     """Find why a compile takes long, and try the changes that would make it shorter.
 
-    Args:
-        capture: the compile.
-        compiles: compiles other options; None to compile nothing.
+    `compiles`: compiles other options; None to compile nothing.
     """
     growth = growth_of(capture)
     fixes: dict[tuple[str, int], CompileFix] = {}
@@ -73,14 +74,9 @@ def _slow_pass(capture: Capture, growth: Growth, compiles: Compiles | None) -> S
         return slow
     slow = replace(slow, without=f"-{name}")
     plan = PassPlan((*capture.plan.disabled, PassRule.parse(name)), capture.plan.only)
-    try:
-        after = compiles.one(request_from_capture(capture, replace(own, plan=plan)))
-    except IrscopeError as error:
-        return replace(slow, failure=str(error).strip().splitlines()[-1])
-    if after.failure is not None and not after.has_compiled:
-        return replace(slow, failure=after.failure.headline)
     largest = max(growth.stages, key=lambda one: one.operations).stage
-    return replace(slow, before=_cost(timed, largest), after=_cost(after, largest))
+    other = replace(own, plan=plan)
+    return _tried(slow, largest, lambda: (timed, compiles.one(request_from_capture(capture, other))))
 
 
 def _fix(capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles | None) -> CompileFix:
@@ -97,7 +93,8 @@ def _fix(capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles 
         other = replace(own, options=(("num_warps", more),))
         if compiles is None:
             return fix
-        return _tried(fix, lambda: [compiles.one(request_from_capture(capture, one)) for one in (own, other)])
+        requests = (request_from_capture(capture, one) for one in (own, other))
+        return _tried(fix, line.stage, lambda: map(compiles.one, requests))
     place = EditPlace(capture)
     found: list[CompileFix] = []
     try:
@@ -107,7 +104,7 @@ def _fix(capture: Capture, line: LineGrowth, factor: Factor, compiles: Compiles 
     for text, edited in _edits(capture, factor, whole):
         fix = CompileFix(factor, line, text)
         both = partial(map, partial(_of_python, place), (whole, edited))
-        found.append(fix if compiles is None else _tried(fix, both))
+        found.append(fix if compiles is None else _tried(fix, line.stage, both))
         if not found[-1].failure:
             return found[-1]
     return next(iter(found), CompileFix(factor, line, _WITHOUT_EDIT[factor.kind]))
@@ -180,16 +177,16 @@ def _of_python(place: EditPlace, text: str) -> Capture:
         return place.compiled(text, path, _COMPILED)
 
 
-def _tried(fix: CompileFix, compile_both: Callable[[], Iterable[Capture]]) -> CompileFix:
-    """A fix with what two compiles, made in the same way without and with it, took."""
+def _tried(what: _Tried, stage: str, compile_both: Callable[[], Iterable[Capture]]) -> _Tried:
+    """A change with what two compiles, without and with it, took."""
     try:
         before, after = compile_both()
     except IrscopeError as error:
-        return replace(fix, failure=str(error).strip().splitlines()[-1])
+        return replace(what, failure=str(error).strip().splitlines()[-1])
     for one in (before, after):
         if one.failure is not None and not one.has_compiled:
-            return replace(fix, failure=one.failure.headline)
-    return replace(fix, before=_cost(before, fix.line.stage), after=_cost(after, fix.line.stage))
+            return replace(what, failure=one.failure.headline)
+    return replace(what, before=_cost(before, stage), after=_cost(after, stage))
 
 
 def _cost(capture: Capture, stage: str) -> CompileCost:

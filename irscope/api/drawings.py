@@ -60,7 +60,6 @@ class GraphOptions:
     """Fold more above this many nodes."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for options that contradict each other."""
         parts = {"--stage": self.stage, "--after": self.after, "--around": self.around, "--lines": self.lines}
         given = [name for name, value in parts.items() if value]
         if given and self.kind in ("passes", "warps"):
@@ -125,7 +124,6 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
 
 
 def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
-
     folded, register = _blocks(capture, wanted, text, kind)
     graph = render_blocks(
         folded.flows,
@@ -248,7 +246,6 @@ def _loop(capture: Capture) -> InFlight:
 
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
-
     blocks = [
         picked(
             block,

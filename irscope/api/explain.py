@@ -156,7 +156,6 @@ class Explainer:
 
 
 def _with_sass(capture: Capture, is_launched: bool) -> Capture:
-    """A capture with the data that a prediction of its launch needs."""
     is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
     return with_sass(capture) if is_needed else capture
 

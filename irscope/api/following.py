@@ -68,15 +68,12 @@ class Followed:
             )
         if line is None:
             return lives
-        chosen = tuple(life for life in lives.lives if self._is_of(life, line))
+        chosen = tuple(life for life in lives.lives if any(frame.line == line for frame in self._frames(life)))
         if not chosen:
             lines = sorted({frame.line for life in lives.lives for frame in self._frames(life)})
             known = ", ".join(map(str, lines)) or "none that is known"
             raise UsageError(f"no {name} comes from line {line}: they come from {known}.")
         return replace(lives, lives=chosen)
-
-    def _is_of(self, life: OperationLife, line: int) -> bool:
-        return any(frame.line == line for frame in self._frames(life))
 
     def _frames(self, life: OperationLife) -> list[Any]:
         return [frame for frame in life.chain if frame.file == self._file or not is_library(frame.file)]
@@ -114,7 +111,6 @@ class Followed:
         return text
 
     def _hunks(self, color: bool) -> Iterator[tuple[PassStep, str]]:
-        """The changes around the operations that each step made, changed or removed."""
         from irscope.analysis.diff.texts import diff_texts
         from irscope.render.text.diff import render_around
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.code import code_of
 from irscope.analysis.findings.arguments import not_so
-from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Suggestion
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError, UsageError
@@ -55,17 +55,15 @@ def fixes_timed(
     A fix that changes an argument is run only where the launch's own argument is so already.
 
     Args:
-        request: of the program.
         number: which launch of the program it is, from 1.
-        capture: the launch's capture.
-        findings: with their proofs.
         compiled: all changes of a compile -> its capture.
     """
-    wanted = {changes for one in findings for changes in _helped(one)}
+    suggestions = (each for one in findings for each in one.suggestions)
+    wanted = {one.changes for one in suggestions if one.proof is not None and one.proof.is_better}
     hindered = {changes: not_so(capture, changes) for changes in wanted}
     programs = {str(index): changes for index, changes in enumerate(compiled) if hindered.get(changes) == ""}
-    answers: dict[tuple[FixChange, ...], Proof] = {
-        changes: Proof(True, untimed=f"not timed: {why}") for changes, why in hindered.items() if why
+    answers: dict[tuple[FixChange, ...], dict[str, Any]] = {
+        changes: {"untimed": f"not timed: {why}"} for changes, why in hindered.items() if why
     }
     if programs:
         with launch_on_gpu(request, capture, number) as session:
@@ -74,23 +72,14 @@ def fixes_timed(
             )
         for name, (agreement, _, ratio) in found.items():
             untimed = "" if ratio is not None else f"not timed: {agreement.detail or agreement.verdict}"
-            answers[programs[name]] = Proof(True, agreement=agreement, ratio=ratio, untimed=untimed)
-    return tuple(_with_times(one, answers.get) for one in findings)
+            answers[programs[name]] = {"agreement": agreement, "ratio": ratio, "untimed": untimed}
 
-
-def _helped(finding: Finding) -> list[tuple[FixChange, ...]]:
-    return [one.changes for one in finding.suggestions if one.proof is not None and one.proof.is_better]
-
-
-def _with_times(finding: Finding, answer_of: Callable[[tuple[FixChange, ...]], Proof | None]) -> Finding:
     def told(one: Suggestion) -> Suggestion:
-        answer = answer_of(one.changes) if one.proof is not None and one.proof.is_better else None
-        if answer is None or one.proof is None:
+        if one.proof is None or not one.proof.is_better or one.changes not in answers:
             return one
-        measured = replace(one.proof, agreement=answer.agreement, ratio=answer.ratio, untimed=answer.untimed)
-        return replace(one, proof=measured)
+        return replace(one, proof=replace(one.proof, **answers[one.changes]))
 
-    return replace(finding, suggestions=tuple(map(told, finding.suggestions)))
+    return tuple(replace(one, suggestions=tuple(map(told, one.suggestions))) for one in findings)
 
 
 _PROBE_TIMEOUT_S = 120.0

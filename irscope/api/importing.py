@@ -37,7 +37,6 @@ def imported(
 
     Args:
         paths: logs, traces, caches and folders; `-` is standard input.
-        kernel: only this kernel.
         variant: only the variant of a cache whose name begins so.
 
     Raises ParseError where nothing could be read, or there is no such kernel, and UsageError for a variant of a log.
@@ -141,7 +140,6 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
 
 
 def _with_kernels(captures: Iterable[Capture], name: str) -> list[Capture]:
-    """The captures; raises ParseError if there is none."""
     found = list(captures)
     if not found:
         raise ParseError(

@@ -68,7 +68,6 @@ def given_layouts(
 
 
 def _number(options: Mapping[str, object], name: str) -> int | None:
-    """A number of warps or CTAs that was requested; raises UsageError if it is none."""
     value = options.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise UsageError(f"--{name.replace('_', '-')} {value!r} is no number.")

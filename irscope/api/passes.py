@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
-from irscope.analysis.diff.texts import diff_texts
+from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.analysis.passes.ablation import (
     Ablation,
     AblationRow,
@@ -22,7 +22,6 @@ from irscope.analysis.passes.bisection import (
     BisectSearch,
     BisectStep,
     BisectVerdict,
-    GuiltyDiff,
     Judge,
     Off,
     absent_passes,
@@ -61,7 +60,6 @@ def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRu
 
 
 def _baseline_of(variants: Variants, plan: PassPlan) -> Capture:
-    """The capture that variants are compared with; raises RecordingError if it fails to compile."""
     baseline = variants.compile(plan)
     if variants.not_kept is not None:
         tell_not_kept(variants.not_kept)
@@ -205,13 +203,11 @@ def bisected(
     """Find the passes that a check hangs on, by compiling the capture's own source with passes switched off by halves.
 
     Args:
-        capture: a launch.
         search: what is looked for, given the compile with every pass on.
         stages: those that it names, which are checked first.
         pool: compiles the variants, one at a time.
         plan: the search is among the passes that it switches off; without it, among all.
         fresh: forget what an earlier call compiled.
-        progress: is told what is tried.
     """
     if capture.snapshots:
         _check_stages(capture, stages)
@@ -311,7 +307,7 @@ class _BisectionRun:
         return tuple(self._passes[number] for number in sorted(numbers))
 
 
-def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> GuiltyDiff | None:
+def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> TextDiff | None:
     """What the guilty pass changed where it ran; None if there are several, or if there is no IR after it."""
     if len(found.guilty) != 1:
         return None
@@ -326,6 +322,5 @@ def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> Guilt
             return None
         before, after = ran.text_before(snapshot), ran.text_after(snapshot)
         if before is not None and after is not None:
-            diff = diff_texts(before, after, snapshot.group, ignore=frozenset({"locations"}))
-            return GuiltyDiff(snapshot.label, diff)
+            return diff_texts(before, after, snapshot.group, ignore=frozenset({"locations"}))
     return None

@@ -249,7 +249,6 @@ class EditPlace:
 
 
 def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
-    """Passes with their places in the pipelines that they now are of."""
     counts: Counter[str] = Counter()
     numbered: list[PassSnapshot] = []
     for snapshot in snapshots:

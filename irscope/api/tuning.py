@@ -210,7 +210,6 @@ def measured(
     """Measure the first configurations of a ranking; one that fails keeps its prediction, and the reason.
 
     Args:
-        tuning: of `ranked`.
         count: how many, from the fastest by prediction on.
         clock: launches a configuration and returns its times, as `clock_on_gpu` makes it; may raise IrscopeError.
         progress: called with how many were measured, of how many.
@@ -232,8 +231,7 @@ def clock_on_gpu(
 ) -> Callable[[Candidate], Timing]:
     """A clock for `measured`: runs the script on the GPU with a configuration, and times its launch, L2 flushed.
 
-    Args:
-        request_of: the script with a configuration, and the number of the launch; None for the first.
+    `request_of`: the script with a configuration, and the number of the launch; None for the first.
     """
     from irscope.record.gpu.session import device_session
 

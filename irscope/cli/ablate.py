@@ -25,6 +25,7 @@ from irscope.cli.keeping import kept_captures
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, split_stages, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
 from irscope.cli.streams import counted, echo, progress, say
+from irscope.device.measurement import Session
 from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, exit_code
 from irscope.model.capture import Capture
@@ -74,7 +75,6 @@ class _Options:
     context: Context = 3
 
     def __post_init__(self) -> None:
-        """Raises UsageError for options that do not go with --check, or without it."""
         if self.mode not in ("off", "first"):
             raise UsageError(f"--mode {self.mode!r}: write off or first.")
         if self.check is None and (self.partial or self.mode != "off"):
@@ -87,7 +87,6 @@ class _Options:
 
     @property
     def kind(self) -> str:
-        """What is checked: registers, spills, time, result, compiles or command."""
         name, _, limit = (self.check or "").partition("=")
         if name in _LIMITED and limit.replace(".", "", 1).isdecimal():
             return name
@@ -95,7 +94,6 @@ class _Options:
 
     @property
     def limit(self) -> float:
-        """The limit of a check that has one."""
         return float((self.check or "").partition("=")[2]) if self.kind in _LIMITED else 0.0
 
     @property
@@ -111,7 +109,6 @@ class _Options:
 
     @property
     def sort_key(self) -> SortKey | None:
-        """The column that rows are sorted by; raises UsageError."""
         if self.sort is None:
             return None
         key = self.sort.replace("-", "_")
@@ -197,7 +194,6 @@ def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bo
 def _bisected(
     subject: str | None, record_options: RecordingOptions, asked: _Options, told: Callable[[str], None]
 ) -> Bisection:
-    """Record or load the subject, and bisect it; raises NoDevice if the check needs a GPU and there is none."""
     recorded = replace(record_options, plan=PassPlan(), disassemble=False)
     with ExitStack() as stack:
         # Each step depends on the judgement of the previous one, so only one variant is compiled at a time.
@@ -207,22 +203,18 @@ def _bisected(
         def search(base: Capture) -> BisectSearch:
             check = compiles_check
             if asked.kind in ("result", "time"):
-                is_timed = asked.kind == "time"
-                if reason := why_no_gpu(subject, recorded, capture):
-                    if is_timed:
-                        raise NoDevice(
-                            f"--check {asked.check} times the kernel. {reason} --check result, registers=N and "
-                            "CMD need no GPU."
-                        )
-                    return BisectSearch(
-                        result_check(session_without_gpu(base)),
-                        _in_words(asked),
-                        cast("Mode", asked.mode),
-                        asked.stages,
+                is_timed, reason = asked.kind == "time", why_no_gpu(subject, recorded, capture)
+                if is_timed and reason:
+                    raise NoDevice(
+                        f"--check {asked.check} times the kernel. {reason} --check result, registers=N and CMD need no "
+                        "GPU."
                     )
-                from irscope.api.gpu import launch_on_gpu
+                if reason:
+                    session: Session = session_without_gpu(base)
+                else:
+                    from irscope.api.gpu import launch_on_gpu
 
-                session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
+                    session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
                 check = time_check(session, asked.limit, asked.rounds) if is_timed else result_check(session)
             elif asked.kind == "command":
                 shown = echo if record_options.verbose else None

@@ -57,10 +57,12 @@ def captures_of(
         if record_options.launch is not None:
             captures = nth_launch(captures, record_options)
     else:
-        captures = _recorded(file, kernel, record_options, collection, becomes_last)
-    if kernel and not is_capture(file):
+        from irscope.record.process.requests import request_for
+
+        request = request_for(file, record_options, kernel=kernel)
+        captures = _recorded(request, file, record_options, collection, becomes_last)
         names = sorted({one.facts.name for one in captures.files})
-        captures = StoredCaptures(one for one in captures.files if one.facts.name == kernel)
+        captures = StoredCaptures(one for one in captures.files if kernel in ("", one.facts.name))
         if not captures:
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
     for one in captures.files if record_options.disassemble else ():
@@ -115,24 +117,15 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
     return StoredCaptures(chosen)
 
 
-def _recorded(
-    file: str, kernel: str, record_options: RecordingOptions, collection: Collection | None, becomes_last: bool
-) -> StoredCaptures:
-    from irscope.record.process.requests import request_for
-
-    request = request_for(file, record_options, kernel=kernel)
-    return _recorded_by(request, file, record_options, collection, becomes_last)
-
-
 def captures_of_command(record_options: RecordingOptions, collection: Collection | None = None) -> StoredCaptures:
     """The captures, at least one, of the Python processes of the command that the options' arguments are; stored."""
     from irscope.record.process.requests import request_for_command
 
     request = request_for_command(record_options)
-    return _recorded_by(request, shlex.join(record_options.arguments), record_options, collection)
+    return _recorded(request, shlex.join(record_options.arguments), record_options, collection)
 
 
-def _recorded_by(
+def _recorded(
     request: RecordRequest,
     name: str,
     record_options: RecordingOptions,

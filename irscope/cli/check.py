@@ -73,7 +73,6 @@ class _Asserted:
         return bool(self.no_finding) or self.safe
 
     def all(self, *, with_golden: bool) -> list[Assertion]:
-        """The assertions, with those of golden files or without; raises UsageError for one that cannot be."""
         from irscope.analysis.checks.assertions import assertions_of
 
         asserted = assertions_of(

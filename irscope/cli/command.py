@@ -113,7 +113,6 @@ class _Argument(click.Argument):
         self.is_hidden = declared.hidden
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The argument in the line of usage."""
         return [] if self.is_hidden else [self.metavar or ""]
 
 

@@ -47,11 +47,9 @@ def _summary(name: str) -> str:
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the overview."""
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
-        """Load a command."""
         if cmd_name not in COMMANDS:
             return None
         from irscope.cli.command import Command
@@ -67,7 +65,6 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names of the everyday commands, and all commands by groups."""
         width = max(map(len, COMMANDS))
         with formatter.section("Every day"):
             formatter.write_text(", ".join(EVERYDAY))

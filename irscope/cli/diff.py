@@ -137,7 +137,6 @@ class _Shown:
 
     @property
     def toggles(self) -> dict[str, int]:
-        """What of the page's diff is switched on."""
         toggles = {
             "loc": "locations" not in self.ignored, "bare": "attributes" in self.ignored, "side": self.side_by_side,
         }  # fmt: skip
@@ -145,7 +144,6 @@ class _Shown:
 
     @property
     def view(self) -> dict[str, object]:
-        """The page's view of a comparison."""
         stage = {"stage": self.stages[0]} if self.stages and self.stages != ["all"] else {}
         return {"tab": "compare", "a": 1, "b": 2, **stage, **self.toggles}
 
@@ -218,14 +216,12 @@ class _PassDiff:
     text_diff: TextDiff
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON."""
         from irscope.render.text.diff import text_diff_json
 
         head = picked(self.capture, "id kernel=name target", title=self.title, empty=self.text_diff.is_empty)
         return head | text_diff_json(self.text_diff)
 
     def as_text(self, *, side_by_side: bool, context: int, width: int | None, color: bool) -> str:
-        """As text, under a title."""
         from irscope.render.text.diff import render_diff
 
         body = render_diff(self.text_diff, side_by_side=side_by_side, width=width, color=color, context=context)

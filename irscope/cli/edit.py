@@ -153,11 +153,9 @@ def _compared(made: _Edit, stages: list[str]) -> Comparison:
     assert made.variant is not None
     for name in stages:
         made.variant.artifact(name)
-    left, right = made.place.capture, made.variant
-    if made.place.is_python:
-        # Its lines are those of another file.
-        return replace(diff(left, right, stages=stages or None), lines=())
-    return diff(left, right, stages=stages or None)
+    compared = diff(made.place.capture, made.variant, stages=stages or None)
+    # The lines of edited Python are those of another file.
+    return replace(compared, lines=()) if made.place.is_python else compared
 
 
 def _shown(comparison: Comparison, stages: list[str]) -> list[str]:

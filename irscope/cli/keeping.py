@@ -52,8 +52,6 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
     """Say how a recording ended, and what its captures lack.
 
     Args:
-        file: the script.
-        recording: of the script.
         config: the configurations of autotuned kernels that were to be compiled, as `--config` gave them.
         verbose: whether the script's output was shown already.
     """
@@ -119,9 +117,7 @@ def nothing_recorded(name: str, kernel: str, recording: Recording, way: Way) -> 
 def autotuning_notes(captures: StoredCaptures, asked: str) -> Iterator[str]:
     """A sentence about each autotuned kernel of which not every configuration was compiled.
 
-    Args:
-        captures: of one recording.
-        asked: the value of `--config`: `first`, `all`, an index, or KEY=VALUE.
+    `asked`: the value of `--config`: `first`, `all`, an index, or KEY=VALUE.
     """
     tunings: dict[str, dict[str, Autotuning]] = {}
     for file in captures.files:

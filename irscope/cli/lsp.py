@@ -67,7 +67,6 @@ class _Explained:
 
     @cached_property
     def locations(self) -> TextLocations:
-        """Those of the TTGIR, with columns."""
         return read_locations(self.capture.text("ttgir"), "mlir")
 
     def operations_of(self, file: str, line: int) -> list[int]:
@@ -223,19 +222,16 @@ class _IrscopeServer(LanguageServer):
     # ── texts ──
 
     def text(self, uri: str) -> str:
-        """The text of a document, as it stands in the editor."""
         return self.workspace.get_text_document(uri).source
 
     def lines(self, uri: str) -> list[str]:
         return self.text(uri).split("\n")
 
     def line(self, uri: str, number: int) -> str:
-        """A line, 0-based; empty beyond the end."""
         lines = self.lines(uri)
         return lines[number] if number < len(lines) else ""
 
     def named(self, given: lsp.HoverParams | lsp.DefinitionParams | lsp.ReferenceParams) -> _Named | None:
-        """The value of an MLIR file that the cursor is on."""
         uri, at = given.text_document.uri, given.position
         if not uri.endswith(_MLIR):
             return None
@@ -411,7 +407,6 @@ class _Named:
 
     @property
     def line(self) -> int:
-        """Where it is defined, 1-based."""
         if (maker := self.module.definition(self.value)) is not None:
             return maker.first_line
         for operation in self.module.walk():
@@ -423,7 +418,6 @@ class _Named:
 
     @property
     def uses(self) -> list[int]:
-        """The lines of the operations that take it."""
         return sorted({one.first_line for one in self.module.walk() if self.value in one.operands})
 
     @property
@@ -574,7 +568,6 @@ def _units(line: str, column: int) -> int:
 
 
 def _silencing(uri: str, diagnostic: lsp.Diagnostic, line: str) -> lsp.CodeAction:
-    """The comment that silences a finding at its line."""
     end = lsp.Position(diagnostic.range.start.line, len(line.rstrip()))
     edit = lsp.TextEdit(lsp.Range(end, end), f"  # irscope: ignore[{diagnostic.code}]")
     return lsp.CodeAction(

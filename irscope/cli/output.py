@@ -214,9 +214,7 @@ def emit_report(
     """Write the report of some captures, each once, to a file or to standard output.
 
     Args:
-        captures: what it shows.
         view: what is shown first, as the page's fragment has it: `{"tab": "compare", "a": 1, "b": 2}`.
-        output: the file; None for standard output.
         between: what is known of pairs of layouts of the first capture, by their numbers.
         results: those of many compiles, a view of its own.
     """
@@ -243,7 +241,6 @@ class Looks:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a theme that is none."""
         if self.theme is not None:
             from irscope.render.canvas import theme_named
 

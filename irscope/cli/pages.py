@@ -77,7 +77,6 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, collection: Collection | PackedCollection, port: int = 0) -> None:
-        """Raises OSError where the port is taken."""
         self.collection = _ReadOnly(collection.path) if isinstance(collection, Collection) else collection
         self.token = secrets.token_urlsafe(24)
         self._pages: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
@@ -134,7 +133,6 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SLOW_S
 
     def do_GET(self) -> None:
-        """Answer with a page."""
         self._answered()
 
     do_HEAD = do_GET

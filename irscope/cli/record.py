@@ -101,7 +101,6 @@ def _become_last(captures: StoredCaptures) -> None:
 
 
 def _is_kept(captures: StoredCaptures) -> bool:
-    """Whether `last` names any of the captures."""
     try:
         ids = {row.facts.id for row in CaptureStore().last_recording()}
     except (IrscopeError, OSError):

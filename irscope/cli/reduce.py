@@ -72,7 +72,6 @@ class _Wanted:
     fresh: bool = False
 
     def __post_init__(self) -> None:
-        """Raises UsageError for several things to keep, or options that belong to another one."""
         rows = {"--check": self.check, "--finding": self.finding, "--meaning": self.meaning, "--vs": self.versus}
         given = [name for name, value in rows.items() if value is not None]
         if len(given) > 1:

@@ -167,7 +167,6 @@ def _apply(
 
 
 def _versus(subject: str | None, other: str, to: Destination, record_options: RecordingOptions) -> int:
-    """Print why the captures of one subject are slower than those of another."""
     from irscope.analysis.findings.versus import versus
     from irscope.cli.diff import pairs_of
     from irscope.record.variants.completing import with_layouts, with_sass
@@ -204,7 +203,6 @@ class _Choice:
     ignored: frozenset[str]
 
     def has(self, finding: Finding) -> bool:
-        """Whether a finding is one of them."""
         from irscope.analysis.lives.operations import is_named
 
         if self.operation is not None and not is_named(finding.operation, self.operation):
@@ -252,7 +250,6 @@ _LONGEST = 3
 def _compile_time(
     subject: str | None, every: bool, tries: str | None, to: Destination, record_options: RecordingOptions
 ) -> int:
-    """Print why compiles take long, the longest first, and of several which were needed."""
     from irscope.analysis.passes.growth import needed_compiles
     from irscope.analysis.variants.site import sites_of
     from irscope.api.compile_time import long_compile
@@ -282,7 +279,6 @@ def _may_try(capture: Capture, tries: str | None) -> bool:
 def _variants(
     subject: str | None, every: bool, warmup: bool, tries: str | None, to: Destination, record_options: RecordingOptions
 ) -> int:
-    """Print why kernels were compiled more than once; what merging gives is compiled."""
     from irscope.analysis.variants.merges import warmup_code
     from irscope.analysis.variants.site import sites_of
     from irscope.render.text.variants import render_variants, variants_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.regressions import FACTS, OF_ONE_SOURCE, Value, changed_facts, facts_of
+from irscope.analysis.regressions import FACTS, OF_ONE_SOURCE, Tolerance, Value, changed_facts, facts_of
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources, Target
 
 WORSE: dict[str, tuple[Value, Value]] = {
@@ -51,7 +51,7 @@ def test_one_way_is_worse_and_the_other_better(name: str) -> None:
 def test_what_is_within_the_tolerance_is_neither() -> None:
     before, after = {"failure": "", "registers": 100}, {"failure": "", "registers": 104}
     assert changed_facts(before, after)[0].verdict == "other"
-    assert changed_facts(before, after, {"registers": 0.0})[0].verdict == "worse"
+    assert changed_facts(before, after, {"registers": Tolerance(0, False)})[0].verdict == "worse"
 
 
 def test_what_got_worse_comes_first() -> None:

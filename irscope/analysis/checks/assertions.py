@@ -60,7 +60,6 @@ class Safe(Assertion):
     rule: ClassVar[str] = "safe"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """Each violation with its accesses, and the undecided questions."""
         from irscope.verify.launches import verify_launches
 
         verdict = verify_launches(subject.capture)
@@ -85,7 +84,6 @@ class MaxRegisters(Assertion):
         return f"--max-regs {self.limit}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with the contents of its registers at their peak."""
         resources = subject.capture.resources
         if resources.registers is None:
             return (of_kernel(self, subject, "its register count is unknown"),)
@@ -126,7 +124,6 @@ class MaxCompileTime(Assertion):
         return f"--max-compile-time {self.number:g}{self.unit}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with the spread of its compiles."""
         times = subject.compile_times_ms
         if not times:
             return (of_kernel(self, subject, "the compile time could not be measured on this machine"),)
@@ -153,7 +150,6 @@ class NoSpills(Assertion):
     rule: ClassVar[str] = "no-spills"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with the line that spills most."""
         resources = subject.capture.resources
         spilled = resources.spilled_bytes
         if spilled is None:
@@ -175,7 +171,6 @@ class MaxShared(Assertion):
         return f"--max-shared {self.limit}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with its largest buffer."""
         size = subject.capture.resources.shared_bytes
         if size is None:
             return (of_kernel(self, subject, "its shared memory is unknown"),)
@@ -296,7 +291,6 @@ class MinWidth(Assertion):
         return f"--min-width {self.name}{line}={self.bits}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach] | None:
-        """The accesses that are narrower, and those of which no instruction was found."""
         found = [
             one
             for one in _widths_named(subject, self.name)
@@ -337,7 +331,6 @@ class Pipelined(Assertion):
     rule: ClassVar[str] = "pipelined"
 
     def breaches(self, subject: Subject) -> Sequence[Breach] | None:
-        """The loads that the loop waits for."""
         studied = subject.studied
         loops = list(loops_with_dots(studied))
         if not loops:
@@ -379,7 +372,6 @@ class NoFinding(Assertion):
         return f"--no-finding {'any' if self.codes >= KINDS.keys() else ','.join(sorted(self.codes))}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The findings, the worst first."""
         return tuple(at_finding(self, subject, one) for one in subject.findings_among(self.codes))
 
 
@@ -441,7 +433,6 @@ class Golden(_OfText):
     """The text of a stage equals a file, but for names, numbers, locations and the order of independent operations."""
 
     text: str
-    """Of the file."""
     rule: ClassVar[str] = "golden"
 
     def difference(self, capture: Capture) -> tuple[str, Sequence[str]]:

@@ -18,6 +18,7 @@ from irscope.analysis.regressions import (
     OF_ONE_SOURCE,
     FactChange,
     Facts,
+    Tolerance,
     Value,
     changed_facts,
     facts_of,
@@ -43,28 +44,16 @@ _EXPLAINED_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Tolerance:
-    """How much worse a fact may be."""
-
-    number: float
-    is_relative: bool
-    """Of the value before, in percent; else in the fact's own unit."""
-
-    def __str__(self) -> str:
-        return f"{self.number:g}{'%' if self.is_relative else ''}"
-
-
-def read_tolerances(texts: Iterable[str]) -> dict[str, _Tolerance]:
+def read_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
     """`registers=4` or `instruction_count=10%`, by fact; raises UsageError."""
-    found: dict[str, _Tolerance] = {}
+    found: dict[str, Tolerance] = {}
     for text in texts:
         match = _TOLERANCE.fullmatch(text.strip())
         if match is None:
             raise UsageError(f"--tolerance {text!r}: write FACT=NUMBER or FACT=PERCENT%, such as registers=4.")
         if match["name"] not in FACTS:
             raise UsageError(f"--tolerance {text!r}: no fact has this name.{did_you_mean(match['name'], FACTS)}")
-        found[match["name"]] = _Tolerance(float(match["number"]), bool(match["percent"]))
+        found[match["name"]] = Tolerance(float(match["number"]), bool(match["percent"]))
     return found
 
 
@@ -132,22 +121,12 @@ def kept_facts(subject: Subject) -> dict[str, Value]:
     return {name: value for name, value in facts.items() if name in FACTS and name not in (*MEASURED, *OF_ONE_SOURCE)}
 
 
-def compared(before: Facts, after: Facts, tolerances: Mapping[str, _Tolerance]) -> tuple[FactChange, ...]:
+def compared(before: Facts, after: Facts, tolerances: Mapping[str, Tolerance]) -> tuple[FactChange, ...]:
     """What changed of the facts that both have, what got worse first; nothing that is within its tolerance."""
     # An empty value is left out of the file.
     before = {"failure": "", "findings": (), **before}
-    shared = before.keys() & after.keys()
-    was = {name: value for name, value in before.items() if name in shared}
-    now = {name: value for name, value in after.items() if name in shared}
-    relative = {name: one.number / 100 for name, one in tolerances.items() if one.is_relative}
-    for name, one in tolerances.items():
-        first, second = was.get(name), now.get(name)
-        if one.is_relative or not isinstance(first, (int, float)) or not isinstance(second, (int, float)):
-            continue
-        relative[name] = 0.0
-        if abs(second - first) <= one.number:
-            now[name] = first
-    return tuple(one for one in changed_facts(was, now, relative) if one.verdict != "other")
+    was, now = ({name: side[name] for name in side if name in before and name in after} for side in (before, after))
+    return tuple(one for one in changed_facts(was, now, tolerances) if one.verdict != "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +135,7 @@ class _NotWorse(Assertion):
 
     path: str
     before: Facts
-    tolerances: Mapping[str, _Tolerance]
+    tolerances: Mapping[str, Tolerance]
     launch: tuple[str, ...] = ()
     """The regressions of the launch itself, by `launch_changes`."""
     rule: ClassVar[str] = "baseline"
@@ -168,7 +147,6 @@ class _NotWorse(Assertion):
         return compared(self.before, subject.facts(kept_facts), self.tolerances)
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """Each fact that is worse, with its line and cause."""
         breaches: list[Breach] = []
         if self.launch:
             text = f"launched with other arguments or options than in the baseline: {', '.join(self.launch)}"
@@ -243,7 +221,6 @@ class BreachGroup:
     """The same breach of several captures of one kernel."""
 
     breach: Breach
-    """That of the first of them."""
     captures: tuple[Checked, ...]
 
 
@@ -291,7 +268,7 @@ class Against:
 
     path: str
     baseline: Baseline
-    tolerances: Mapping[str, _Tolerance]
+    tolerances: Mapping[str, Tolerance]
     is_whole: bool
     """Whether what is checked is all that the baseline is of, so that what it has besides is not launched any more."""
     is_written: bool = False
@@ -308,7 +285,6 @@ def check_against(
     Args:
         subjects: each capture with what is asserted of it, its variant, and what distinguishes it within its kernel.
         variants: those of all captures, with those that are not among the subjects.
-        against: the baseline.
     """
     kernels: Mapping[str, Mapping[str, BaselineFacts]] = {} if against.is_written else against.baseline.kernels
     by_kernel: defaultdict[str, list[str]] = defaultdict(list)

@@ -116,7 +116,6 @@ class Subject:
 
     @cached_property
     def has_loops_with_dots(self) -> bool:
-        """Whether there is a loop with a dot, about whose loads the compiler's log says more."""
         return any(True for _ in loops_with_dots(self.studied))
 
     @cached_property

@@ -277,8 +277,7 @@ def executed_instructions(
     What enters a basic block leaves it: with the warps that begin, and the accesses whose number is known exactly,
     these are linear equations.
 
-    Args:
-        operations: the TTGIR line of the operation of each line of SASS.
+    `operations`: the TTGIR line of the operation of each line of SASS.
     """
     grid, warps = capture.launch.grid, _warps_of_all(capture)
     specialized = "warp_specialize" in capture.text("ttgir")
@@ -297,7 +296,6 @@ def executed_instructions(
 
 
 def _warps_of_all(capture: Capture) -> int | None:
-    """The warps of all programs; None if the grid is not known."""
     launch = capture.launch
     each = (warps_of(capture) or 4) * int(launch.option("num_ctas", 1) or 1)
     return None if launch.grid is None else prod(launch.grid) * each
@@ -323,7 +321,6 @@ class _Equations:
         self.values.append(value)
 
     def add(self, access: GlobalAccess, programs: int, operations: Sequence[int]) -> None:
-        """Take what an access says of the blocks that its instructions are in."""
         counts = {
             number: count
             for number in self.reached
@@ -446,7 +443,6 @@ class CountedLaunch:
     operations: tuple[CountedOperation, ...]
     """The ones where warps waited most first."""
     counters: Counters
-    """Of all instructions."""
     predicted_executed: int | None
     """The instructions of warps that irscope computed; None if they do not follow from what is known."""
     by_operation: bool

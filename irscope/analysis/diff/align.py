@@ -6,7 +6,7 @@ Cost: each level walks each gap once, so a level is linear in the lines that no 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -16,10 +16,8 @@ from irscope.ir.syntax import Body
 # ── Keys of lines, and the lines whose keys are rare enough to hold an alignment together ───────────────────────────
 
 Keys = Sequence[int] | Mapping[int, int]
-"""A key for each line."""
 
 _LineKey = Callable[[Body, int], int | str]
-"""A key of one line of a body."""
 
 _WINDOW = 4
 """Lines that the key of a window takes in."""
@@ -70,17 +68,10 @@ def _rare_pairs(
         elif repeats and ours is not None and theirs is not None and len(ours) == len(theirs):
             pairs.append((place, places[key]))
             pairs.extend(zip(ours, theirs, strict=True))
-    if not pairs:
-        return [], []
     if repeated:
         pairs.sort()
-    others = [other for _, other in pairs]
-    chain = longest_ascending(others)
-    if len(chain) == len(pairs):
-        return pairs, []
-    if weight is not None:
-        weights = [weight(lefts[place]) for place, _ in pairs]
-        chain = _heaviest_ascending(others, weights) if max(weights) > 1 else chain
+    weights = [1 if weight is None else weight(lefts[place]) for place, _ in pairs]
+    chain = heaviest_ascending([other for _, other in pairs], weights)
     kept = set(chain)
     return [pairs[index] for index in chain], [pair for index, pair in enumerate(pairs) if index not in kept]
 
@@ -94,54 +85,56 @@ def _occurrences(lines: list[int], keys: Keys) -> tuple[dict[int, int], dict[int
     return first, others
 
 
-def longest_ascending(numbers: list[int]) -> list[int]:
-    """The indices of a longest ascending subsequence."""
-    tails: list[int] = []
-    tail_indices: list[int] = []
+def heaviest_ascending(numbers: Sequence[int], weights: Sequence[int]) -> list[int]:
+    """The indices of the heaviest ascending subsequence; weights are positive, and if all are 1 it is a longest one."""
+    # Of the subsequences those that end below all heavier ones: their last numbers, weights and last indices.
+    ends: list[int] = []
+    sums: list[int] = []
+    indices: list[int] = []
     previous = [-1] * len(numbers)
-    for index, number in enumerate(numbers):
-        place = bisect_left(tails, number)
+    for index, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
+        place = bisect_left(ends, number)
         if place:
-            previous[index] = tail_indices[place - 1]
-        if place == len(tails):
-            tails.append(number)
-            tail_indices.append(index)
+            previous[index] = indices[place - 1]
+        total = weight + (sums[place - 1] if place else 0)
+        outweighed = slice(place, bisect_right(sums, total, place))
+        if ends[place : place + 1] != [number] or sums[place] <= total:
+            ends[outweighed], sums[outweighed], indices[outweighed] = [number], [total], [index]
+    chain = indices[-1:]
+    while chain and previous[chain[-1]] >= 0:
+        chain.append(previous[chain[-1]])
+    return chain[::-1]
+
+
+def heaviest_pairs(
+    rows: int, columns: int, score: Callable[[int, int], float], *, late: bool = False
+) -> list[tuple[int, int]]:
+    """The pairs, in one order, with the greatest sum of scores, by dynamic programming.
+
+    `score`: 0 for what is no pair. `late`: whether of equally heavy ones those are taken that pair as late as they can.
+    """
+    table = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        below, current = table[row + 1], table[row]
+        for column in range(columns - 1, -1, -1):
+            best = below[column] if below[column] >= current[column + 1] else current[column + 1]
+            found = score(row, column)
+            if found and found + below[column + 1] > best:
+                best = found + below[column + 1]
+            current[column] = best
+    pairs: list[tuple[int, int]] = []
+    row = column = 0
+    while row < rows and column < columns:
+        best, found = table[row][column], score(row, column)
+        can_wait = best in (table[row + 1][column], table[row][column + 1])
+        if found and best == found + table[row + 1][column + 1] and not (late and can_wait):
+            pairs.append((row, column))
+            row, column = row + 1, column + 1
+        elif best == table[row + 1][column]:
+            row += 1
         else:
-            tails[place] = number
-            tail_indices[place] = index
-    chain: list[int] = []
-    index = tail_indices[-1] if tail_indices else -1
-    while index >= 0:
-        chain.append(index)
-        index = previous[index]
-    return chain[::-1]
-
-
-def _heaviest_ascending(numbers: list[int], weights: list[int]) -> list[int]:
-    ranks = {number: rank for rank, number in enumerate(sorted(set(numbers)), 1)}
-    # A Fenwick tree of the heaviest subsequence that ends at or below a rank: (weight, index).
-    tree = [(0, -1)] * (len(ranks) + 1)
-    previous = [-1] * len(numbers)
-    best = (0, -1)
-    for index, number in enumerate(numbers):
-        rank = ranks[number] - 1
-        heaviest = (0, -1)
-        while rank > 0:
-            heaviest = max(heaviest, tree[rank])
-            rank -= rank & -rank
-        previous[index] = heaviest[1]
-        reached = (heaviest[0] + weights[index], index)
-        best = max(best, reached)
-        rank = ranks[number]
-        while rank < len(tree):
-            tree[rank] = max(tree[rank], reached)
-            rank += rank & -rank
-    chain: list[int] = []
-    index = best[1]
-    while index >= 0:
-        chain.append(index)
-        index = previous[index]
-    return chain[::-1]
+            column += 1
+    return pairs
 
 
 # ── Pairs loops and other large regions before their lines are: what stands in a loop is looked for in that loop ────
@@ -215,28 +208,14 @@ def _alike(left: Body, right: Body, gap: Gap, ends: Ends) -> list[tuple[int, int
         return []
     contents = [_content(left, line, ends[0][line]) for line in ours]
     other_contents = [_content(right, line, ends[1][line]) for line in theirs]
-    table = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
-    scores: dict[tuple[int, int], float] = {}
-    for row in range(len(ours) - 1, -1, -1):
-        for column in range(len(theirs) - 1, -1, -1):
-            best = max(table[row + 1][column], table[row][column + 1])
-            if left.shapes[ours[row]].name == right.shapes[theirs[column]].name:
-                score = _likeness(contents[row], other_contents[column])
-                if score >= _LEAST_LIKENESS:
-                    scores[row, column] = score
-                    best = max(best, score + table[row + 1][column + 1])
-            table[row][column] = best
-    pairs: list[tuple[int, int]] = []
-    row = column = 0
-    while row < len(ours) and column < len(theirs):
-        if (row, column) in scores and table[row][column] == scores[row, column] + table[row + 1][column + 1]:
-            pairs.append((ours[row], theirs[column]))
-            row, column = row + 1, column + 1
-        elif table[row][column] == table[row + 1][column]:
-            row += 1
-        else:
-            column += 1
-    return pairs
+
+    def score(row: int, column: int) -> float:
+        if left.shapes[ours[row]].name != right.shapes[theirs[column]].name:
+            return 0.0
+        likeness = _likeness(contents[row], other_contents[column])
+        return likeness if likeness >= _LEAST_LIKENESS else 0.0
+
+    return [(ours[row], theirs[column]) for row, column in heaviest_pairs(len(ours), len(theirs), score)]
 
 
 def _outermost(body: Body, lines: list[int], ends: dict[int, int]) -> list[int]:
@@ -402,7 +381,6 @@ class Aligner:
     # ── what keys cannot tell ─────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, gaps: list[Gap]) -> list[Gap]:
-        """Pair the small gaps by similarity; returns the large ones."""
         large: list[Gap] = []
         for gap in sorted(gaps):
             if len(gap[0]) * len(gap[1]) <= _LARGEST_TABLE:
@@ -412,30 +390,13 @@ class Aligner:
         return large
 
     def _by_similarity(self, gap: Gap) -> None:
-        # The heaviest alignment that keeps the order, by dynamic programming.
         lefts, rights = gap
-        width = len(rights) + 1
-        table = [[0.0] * width for _ in range(len(lefts) + 1)]
-        for row in range(len(lefts) - 1, -1, -1):
-            below, current = table[row + 1], table[row]
-            line = lefts[row]
-            for column in range(len(rights) - 1, -1, -1):
-                best = below[column] if below[column] >= current[column + 1] else current[column + 1]
-                score = self.similarity(line, rights[column])
-                if score and score + below[column + 1] > best:
-                    best = score + below[column + 1]
-                current[column] = best
-        row = column = 0
-        while row < len(lefts) and column < len(rights):
-            best = table[row][column]
-            if best == table[row + 1][column]:
-                row += 1
-            elif best == table[row][column + 1]:
-                column += 1
-            else:
-                self.pair(lefts[row], rights[column])
-                row += 1
-                column += 1
+
+        def score(row: int, column: int) -> float:
+            return self.similarity(lefts[row], rights[column])
+
+        for row, column in heaviest_pairs(len(lefts), len(rights), score, late=True):
+            self.pair(lefts[row], rights[column])
 
     def _by_order(self, gap: Gap) -> None:
         # A gap too large for a table: each line takes the next similar one within reach.

@@ -340,7 +340,6 @@ def _pass_times(left: Capture, right: Capture) -> list[PassTime]:
 
 
 def _lines(left: Capture, right: Capture, stages: list[str]) -> tuple[LineChange, ...]:
-    """Python lines of the kernel whose operation counts changed most, over the stages that differ."""
     changes: dict[tuple[str, int], list[tuple[str, int]]] = {}
     texts = [stage for stage in stages if not stage_named(stage).is_binary and stage != "source"]
     if not texts:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
-from irscope.analysis.diff.align import Aligner, Gap, longest_ascending, stem
+from irscope.analysis.diff.align import Aligner, Gap, heaviest_ascending, stem
 from irscope.ir.syntax import VALUE, Body
 
 # ── Which value of the right side plays the part of which value of the left one ─────────────────────────────────────
@@ -30,7 +31,6 @@ class _Roles:
         """Left values of physical registers whose writer stands in for the readers that lost it."""
 
     def match(self) -> None:
-        """Match all values anew, by the present partners of lines."""
         left, right = self.left, self.right
         value_of = self.value_of = [-1] * len(right.names)
         role_of = self.role_of = [-1] * len(left.names)
@@ -171,7 +171,6 @@ class _Twins:
         self._value_of = value_of
 
     def sort_out(self) -> bool:
-        """Pair anew what the readers disagree about; returns whether any pair changed."""
         # Right values that some partner reads where the left side reads an equal computation, but another one.
         contested = {other for one, other in self._read() if self._value_of[other] != one}
         if not contested:
@@ -379,10 +378,8 @@ class Matching:
         at_left = at_right = 0
         for end_left, end_right in bounds:
             start_left, start_right = at_left, at_right
-            while at_left < len(wanting_left) and wanting_left[at_left] < end_left:
-                at_left += 1
-            while at_right < len(wanting_right) and wanting_right[at_right] < end_right:
-                at_right += 1
+            at_left = bisect_left(wanting_left, end_left, at_left)
+            at_right = bisect_left(wanting_right, end_right, at_right)
             ours, theirs = wanting_left[start_left:at_left], wanting_right[start_right:at_right]
             settled = len(ours) == len(theirs) == 1 and self.to_right[ours[0]] == theirs[0]
             if ours and theirs and not settled:
@@ -443,7 +440,6 @@ class Matching:
         return found
 
     def _close_regions(self) -> None:
-        """The ends of regions are partners where the beginnings are."""
         left, right = self.left, self.right
         closers = {opener: line for line, opener in enumerate(right.openers) if opener >= 0}
         for line, opener in enumerate(left.openers):
@@ -456,7 +452,7 @@ class Matching:
     def _keep_order(self) -> None:
         """Call moved whatever is out of order after all (regions that a text cut short never closes)."""
         pairs = [(line, other) for line, other in enumerate(self.to_right) if other >= 0 and line not in self.moved]
-        kept = longest_ascending([other for _, other in pairs])
+        kept = heaviest_ascending([other for _, other in pairs], [1] * len(pairs))
         if len(kept) < len(pairs):
             in_order = set(kept)
             self.moved.update(line for index, (line, _) in enumerate(pairs) if index not in in_order)

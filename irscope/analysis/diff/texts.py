@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from irscope.analysis.diff.align import heaviest_pairs
 from irscope.analysis.diff.matching import Matching
 from irscope.analysis.diff.reorder import matched
 from irscope.ir.asm.operands import joined_name
@@ -62,7 +63,8 @@ def _common(ours: list[str], theirs: list[str]) -> list[tuple[int, int]]:
             left_end, right_end = left_end - 1, right_end - 1
             found.append((left_end, right_end))
         if (left_end - left) * (right_end - right) <= _LARGEST_TABLE:
-            found.extend(_longest(ours, theirs, left, left_end, right, right_end))
+            pairs = _longest(ours[left:left_end], theirs[right:right_end])
+            found.extend((left + row, right + column) for row, column in pairs)
             continue
         anchors = _rare(ours, theirs, left, left_end, right, right_end)
         found.extend(anchors)
@@ -72,31 +74,8 @@ def _common(ours: list[str], theirs: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _longest(
-    ours: list[str], theirs: list[str], left: int, left_end: int, right: int, right_end: int
-) -> list[tuple[int, int]]:
-    width = right_end - right
-    if not width or left == left_end:
-        return []
-    table = [[0] * (width + 1) for _ in range(left_end - left + 1)]
-    for row in range(left_end - left - 1, -1, -1):
-        below, current, word = table[row + 1], table[row], ours[left + row]
-        for column in range(width - 1, -1, -1):
-            if word == theirs[right + column]:
-                current[column] = below[column + 1] + 1
-            else:
-                current[column] = below[column] if below[column] > current[column + 1] else current[column + 1]
-    found: list[tuple[int, int]] = []
-    row = column = 0
-    while left + row < left_end and column < width:
-        if ours[left + row] == theirs[right + column]:
-            found.append((left + row, right + column))
-            row, column = row + 1, column + 1
-        elif table[row + 1][column] >= table[row][column + 1]:
-            row += 1
-        else:
-            column += 1
-    return found
+def _longest(ours: list[str], theirs: list[str]) -> list[tuple[int, int]]:
+    return heaviest_pairs(len(ours), len(theirs), lambda row, column: ours[row] == theirs[column])
 
 
 def _rare(
@@ -208,13 +187,11 @@ class _Names:
             self._alias_names[definition.name] = name
 
     def definition(self, definition: Definition) -> str:
-        """A definition of the right side under its new name."""
         if self.syntax.alias is None:
             return definition.line
         return self.syntax.alias.sub(lambda match: self._alias_names.get(match[0], match[0]), definition.line)
 
     def line(self, number: int) -> str:
-        """A line of the right body as it is shown."""
         matching = self.matching
         right = matching.right
         own = right.lines[number]
@@ -546,7 +523,6 @@ def diff_texts(
 
 
 def _unreadable(left: Body, right: Body) -> str | None:
-    """Why the texts must be compared line by line; None where they can be read."""
     if left.kind == "binary":
         return "This kind of text has no structure that irscope reads: compared line by line."
     for side, body in (("left", left), ("right", right)):

@@ -8,9 +8,9 @@ multiple of 16, or 1, and with and without the mask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
+from irscope.analysis.bounds import GREATEST, intervals, is_word, may_overflow
 from irscope.analysis.findings.arguments import (
     aligned,
     divisibility_cause,
@@ -21,7 +21,6 @@ from irscope.analysis.findings.arguments import (
     unit_stride,
     unit_stride_cause,
 )
-from irscope.analysis.findings.bounds import GREATEST, intervals, is_word, may_overflow
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
 from irscope.analysis.findings.loops import LOADS
 from irscope.analysis.findings.masks import unread_condition
@@ -297,7 +296,7 @@ class _AccessReader:
         module, operands = self._studied.module, (self._operation.operand(name) for name in ("ptr", "mask"))
         made = all_makers(module.maker_of, filter(None, operands))
         lines = {one.first_line for one in made if one.results and one.result_types[0].shape}
-        finding = self._studied.finding(
+        return self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
             f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
@@ -306,8 +305,8 @@ class _AccessReader:
             [first, *causes],
             suggestions,
             factor=many / few,
+            lines=sorted(lines),
         )
-        return replace(finding, lines=tuple(sorted(lines)))
 
     # Wasted sectors
 
@@ -466,7 +465,6 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
 
 
 def _pointee(studied: Studied, operation: Operation) -> str:
-    """The type that an atomic's pointers point to; empty if it is not known."""
     pointer = operation.operand("ptr")
     kind = studied.module.type_of(pointer) if pointer is not None else None
     inner = (kind.element if kind.form == "tensor" else kind) if kind is not None else None

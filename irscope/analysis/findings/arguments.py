@@ -130,8 +130,7 @@ def _at(places: Place) -> str:
 def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple[str, Cause]:
     """The name of a constant, or the number itself, and that it keeps an access narrow.
 
-    Args:
-        line: that of a product or comparison with it, in the TTGIR.
+    `line`: that of a product or comparison with it, in the TTGIR.
     """
     operation, _ = studied.operations[line]
     module = studied.uses.module

@@ -4,14 +4,12 @@ change, float64, and 64-bit divisions."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 
-from irscope.analysis.findings.bounds import GREATEST, intervals
+from irscope.analysis.bounds import GREATEST, intervals
 from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
-from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.uses import OperationUse
@@ -47,7 +45,6 @@ def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
 
 
 def _through_registers(studied: Studied) -> Iterator[Finding]:
-    """Accumulators of tensor memory that each iteration loads, changes in registers, and stores."""
     reported = set[int]()
     for loop in loops_with_dots(studied):
         inside = [one for one in loop.walk() if one is not loop]
@@ -62,7 +59,7 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
             reported.add(store.first_line)
             shape = "×".join(map(str, load.result_types[0].shape))
             size = prod(load.result_types[0].shape) * load.result_types[0].element_bits // 8
-            finding = studied.finding(
+            yield studied.finding(
                 "IRS309",
                 store.first_line,
                 "the accumulator goes from tensor memory to registers and back in each iteration",
@@ -73,8 +70,8 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
                     studied.in_ir("the elements are stored back before the next product", store.first_line),
                 ],
                 [Suggestion("scale it only where a row's maximum grows, or once after the loop")],
+                lines=(load.first_line, store.first_line),
             )
-            yield replace(finding, lines=(load.first_line, store.first_line))
 
 
 def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
@@ -133,14 +130,14 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         causes.append(studied.in_ir("the other operand is computed in f32", dot.first_line, stage="ttir"))
         what = f"one operand is {kinds[0]} and"
         fix = f"round the other operand to {kinds[0]} in place of this, as attention kernels do, if that is allowed"
-    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
-    places = dict.fromkeys(locations.chain_at(one.first_line) for one in made)
+    places = dict.fromkeys(studied.chain_as_written(one.first_line) for one in made)
     file = studied.capture.launch.kernel.file
     changes: tuple[FixChange, ...] = ()
     # In the kernel itself, and to one type: a dot takes no two.
     if len(made) == 2 and len(kinds) == 1 and all(len(chain) == 1 and chain[0].file == file for chain in places):
         changes = tuple(FixChange("narrow", str(at.line), ".to(tl.float32)", at.column) for (at,) in places)
-    finding = studied.finding(
+    way = (each.first_line for value in dot.operands[:2] for each in _way(studied, value))
+    yield studied.finding(
         "IRS305",
         use.line,
         f"{what} widened to float32 before tl.dot",
@@ -148,14 +145,11 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         1 << 6,
         causes,
         [Suggestion(fix, changes)],
+        lines=studied.lines_from(map(studied.chain_as_written, way)),
     )
-    ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
-    lines = (line for line in studied.operations if studied.chain_at(line) in ways)
-    yield replace(finding, lines=tuple(lines))
 
 
 def _way(studied: Studied, value: Value) -> Iterator[Operation]:
-    """The operations that compute an operand of a dot, back to its load."""
     for made in makers(studied.written, value):
         yield made
         if made.kind == "load" or made.opcode == "load":
@@ -163,7 +157,6 @@ def _way(studied: Studied, value: Value) -> Iterator[Operation]:
 
 
 def _is_loaded(studied: Studied, value: Value) -> bool:
-    """Whether an operand is in memory as it is."""
     made = next((one for one in makers(studied.written, value) if one.opcode not in _SAME_VALUES), None)
     return made is None or made.kind == "load" or made.opcode == "load"
 
@@ -188,7 +181,7 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
     scalars = [name for name, kind in studied.capture.launch.signature if kind in ("fp64", "f64")]
     if scalars:
         causes.append(Cause(f"{', '.join(scalars)} has the type float64", "launch", "the signature"))
-    finding = studied.finding(
+    yield studied.finding(
         "IRS604",
         first.first_line,
         "computes in float64, although no tensor is float64",
@@ -196,13 +189,11 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
         len(arithmetic),
         causes,
         [Suggestion("keep it in float32: no tl.float64 and no float64 argument, or `.to(tl.float32)` at its load")],
+        lines=(one.first_line for one in wide if one.name.startswith(_FUNCTIONS)),
     )
-    functions = (one.first_line for one in wide if one.name.startswith(_FUNCTIONS))
-    yield replace(finding, lines=tuple(functions))
 
 
 def _divided(studied: Studied) -> Iterator[Finding]:
-    """Divisions of tiles in 64 bits whose operands fit in 32 in the recorded launch."""
     kernel = studied.module.kernel
     wide = [
         one for one, _ in studied.operations.values()

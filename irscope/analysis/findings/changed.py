@@ -139,9 +139,7 @@ def along_dimension(studied: Studied, operation: Operation, axis: int, run: int)
 def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
     """A blocked layout with its threads along a dimension first, as Triton's builder gives them out; empty for others.
 
-    Args:
-        run: how many elements in a row of it a thread has.
-
+    `run`: how many elements in a row of it a thread has.
     Source: the builder of BlockedEncodingAttr with a shape, TritonGPUAttrDefs.td.
     """
     rank, left_lanes, left_warps = len(threads.shape), threads.lanes, threads.warps
@@ -179,7 +177,6 @@ def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
 
 
 def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
-    """Whether the accesses of one layout, in so many loops, would be as good with another."""
     accesses = [
         (one, depth)
         for one, depth in studied.operations.values()
@@ -189,7 +186,6 @@ def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
 
 
 def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> bool:
-    """Whether an access would be as wide, and each of its instructions without gaps between the lanes."""
     own = studied.layout_of(operation)
     other = studied.described(kept, own.shape) if own is not None else None
     if own is None or other is None or own.threads is None or other.threads is None:
@@ -197,8 +193,4 @@ def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> boo
     width = studied.limits.width(operation, other.threads)
     now = max(studied.machine.widths_of(operation), default=0)
     bits = studied.limits.element_bits(operation)
-    return 0 < now <= width and _longest_run(other.threads) * bits <= width
-
-
-def _longest_run(threads: ThreadMap) -> int:
-    return max(threads.contiguous(axis) for axis in range(len(threads.shape)))
+    return 0 < now <= width and max(map(other.threads.contiguous, range(len(other.threads.shape)))) * bits <= width

@@ -194,7 +194,6 @@ def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> _Sourc
 
 
 def _unlisted(lines: Sequence[str], tree: ast.Module, kernel: str, name: str) -> Iterator[_SourceEdit]:
-    """The edits that take an argument out of the lists of the kernel's decorator."""
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
     keywords = [
         word

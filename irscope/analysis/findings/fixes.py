@@ -9,7 +9,7 @@ from irscope.analysis.findings.costs import in_order
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion, is_alone
 from irscope.analysis.findings.search import LEAST_GAIN
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed
+from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries
 from irscope.errors import IrscopeError
 from irscope.machine.launch import SMALL_WORK
 from irscope.model.capture import Capture
@@ -37,8 +37,6 @@ def tried(
     out.
 
     Args:
-        findings: of the capture, the worst first.
-        budget: how many compiles there are.
         timer: measures the fixes, in place of their predicted times.
         predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
         whole: those of the launch as it is.
@@ -229,8 +227,7 @@ def _with_gain(finding: Finding, whole: float) -> Finding:
 
 
 def _without_alternatives(finding: Finding) -> Finding:
-    """A fixed finding, without the options that were not tried for that."""
-    if not is_fixed(finding):
+    if finding.best_fix is None:
         return finding
     kept = [
         one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf, prod
 
 from irscope.analysis.findings.loops import LOADS
@@ -36,7 +35,6 @@ def lane_findings(studied: Studied) -> Iterator[Finding]:
 
 
 def _padded(studied: Studied) -> Iterator[Finding]:
-    """The heaviest tile of a kernel without dots, where masks turn off a good part of each access's lanes."""
     if any(one.kind == "dot" for one, _ in studied.operations.values()):
         return
     shares: dict[int, float] = {}
@@ -88,7 +86,7 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
             continue
         lines = tuple(one.first_line for one in loads)
         why = f"{run:,.0f} neighbouring elements" if run < inf else "all elements of a row of the tile"
-        finding = studied.finding(
+        yield studied.finding(
             "IRS106",
             lines[0],
             "both sides of a tl.where are loaded, and one is discarded",
@@ -99,8 +97,8 @@ def _discarded(studied: Studied) -> Iterator[Finding]:
                 studied.in_ir(f"its condition is the same for {why}, and in no mask of theirs", select.first_line),
             ],
             [Suggestion("the condition in the mask of one load, its opposite in that of the other, and their sum")],
+            lines=lines,
         )
-        yield replace(finding, lines=lines)
 
 
 def _same_in_a_row(studied: Studied, value: Value, depth: int = 0) -> float:
@@ -143,7 +141,7 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
         lanes = _LANES * (warps if isinstance(warps, int) else 1)
         names = [f"line {one.first_line}" for one in loads[:2]]
         after = ", and one reduction after the loop" if loop.results else ""
-        finding = studied.finding(
+        yield studied.finding(
             "IRS206",
             loads[0].first_line,
             "a loop over single elements: every lane of the CTA loads and computes the same element",
@@ -155,8 +153,8 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
             ],
             [Suggestion(f"tl.arange elements in each iteration{after}")],
             factor=float(lanes),
+            lines=(one.first_line for one in loop.walk()),
         )
-        yield replace(finding, lines=tuple(one.first_line for one in loop.walk()))
 
 
 def _is_tile(operation: Operation) -> bool:

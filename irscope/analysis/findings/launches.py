@@ -180,7 +180,6 @@ def innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
 
 
 def _reductions(studied: Studied) -> Iterator[Finding]:
-    """Reductions and scans in a loop: each has barriers that all warps meet at."""
     warps = studied.capture.launch.option("num_warps", 4)
     for loop, operation in innermost(studied):
         if operation.kind not in ("reduction", "scan") or warps == 1:
@@ -292,7 +291,6 @@ def _has_dots_in_turn(studied: Studied) -> bool:
 
 
 def waits_for_atomics(prediction: Prediction) -> bool:
-    """Whether its warps mostly wait for atomics."""
     return dict(prediction.waits).get("atomics", 0.0) >= _MOSTLY
 
 

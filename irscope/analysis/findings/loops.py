@@ -17,6 +17,7 @@ from irscope.ir.mlir.attributes import NUM_STAGES, read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse, read_uses
+from irscope.ir.reach import reached
 from irscope.model.capture import PassSnapshot, stage_named
 from irscope.target import architecture_rank
 
@@ -131,17 +132,15 @@ def _own_stages(studied: Studied, loop: Operation) -> int | None:
 
 
 def _stages_of_loop(loop: Operation) -> int | None:
-    """The stages that `tl.range(…, num_stages=…)` requests; None without it."""
     stages = loop.attribute(NUM_STAGES)
     return stages if isinstance(stages, int) else None
 
 
 def _written(studied: Studied, loop: Operation) -> list[Operation]:
     """A loop as the TTIR has it, before the pipeliner: the loops of its place; none if that is not known."""
-    ttir, chain = studied.capture.texts.get("ttir", ""), studied.chain_at(loop.first_line)
-    locations = read_locations(ttir, "mlir")
-    loops = [one for one in parse_mlir(ttir).walk() if one.name == loop.name]
-    alike = [one for one in loops if chain and locations.chain_at(one.first_line) == chain]
+    chain = studied.chain_at(loop.first_line)
+    loops = [one for one in studied.written.walk() if one.name == loop.name]
+    alike = [one for one in loops if chain and studied.chain_as_written(one.first_line) == chain]
     return [one for one in alike if not _is_remainder(one, alike)]
 
 
@@ -228,7 +227,6 @@ class _Scheduled:
 
     @cached_property
     def _copies(self) -> dict[object, int]:
-        """Where each load of a loop of the final TTGIR comes from → its line there."""
         copies = (*LOADS, "async_copy_global_to_local", "buffer_load_to_local")
         found = (one for one, loops in self._studied.operations.values() if loops and one.opcode in copies)
         return {self._studied.chain_at(one.first_line): one.first_line for one in found}
@@ -245,19 +243,16 @@ class _Scheduled:
                     yield from self._fewer(load, dot, asked, stated is not None)
 
     def _loads(self, values: tuple[Value, ...]) -> list[Operation]:
-        found: dict[int, Operation] = {}
-        open_ = list(values)
-        seen = set(open_)
-        while open_ and len(seen) < 1 << 12:
-            made = self._uses.module.maker_of(open_.pop())
-            if made is None or made.first_line not in self._inside:
-                continue
-            if made.opcode in LOADS:
-                found[made.first_line] = made
-                continue
-            fresh = [one for one in made.operands if one not in seen]
-            seen.update(fresh)
-            open_ += fresh
+        def maker_of(value: Value) -> Operation | None:
+            made = self._uses.module.maker_of(value)
+            return made if made is not None and made.first_line in self._inside else None
+
+        def operands(value: Value) -> tuple[Value, ...]:
+            made = maker_of(value)
+            return () if made is None or made.opcode in LOADS else made.operands
+
+        makers_ = (maker_of(value) for value in reached(values, operands))
+        found = {one.first_line: one for one in makers_ if one is not None and one.opcode in LOADS}
         return [found[line] for line in sorted(found)]
 
     def _fewer(self, load: Operation, dot: Operation, asked: int, stated: bool) -> Iterator[Finding]:

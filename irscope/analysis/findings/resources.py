@@ -77,7 +77,6 @@ def _figure(text: str, source: str = "the assembler's figures") -> Cause:
 
 
 def _more_warps(launch: Launch) -> list[Suggestion]:
-    """Twice the warps, where a block may have so many."""
     warps = launch.option("num_warps", 4)
     return [_option("num_warps", 2 * warps)] if isinstance(warps, int) and 2 * warps <= _MOST_WARPS else []
 
@@ -131,7 +130,6 @@ class _Assembly:
         return live_values(read_body(self.text, self.stage, frozenset[Ignored]()))
 
     def chain_at(self, number: int) -> Chain:
-        """Where a line of the text comes from, 1-based."""
         return self._locations.chain_at(number)
 
     def makers(self, values: Iterable[int]) -> Counter[Chain]:
@@ -326,7 +324,6 @@ def _suggestions(capture: Capture, found: Occupancy) -> Iterator[Suggestion]:
 
 
 def _registers_of_more(capture: Capture, found: Occupancy, warps: int) -> int | None:
-    """The most registers for each thread with which one more block fits; None if no number of them helps."""
     for registers in range(min(capture.resources.registers or 0, _MOST_REGISTERS) // 8 * 8, _LEAST_REGISTERS - 1, -8):
         other = occupancy(replace(capture.resources, registers=registers), capture.target, warps)
         if other is not None and other.ctas_per_sm > found.ctas_per_sm:

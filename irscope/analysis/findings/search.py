@@ -36,7 +36,6 @@ class Searched:
     """Empty if the launch's own is."""
     seconds: float
     names: tuple[str, ...]
-    """The varied settings."""
     compiles: int
     is_complete: bool
     """Whether no neighbour is faster; else the compiles ended."""
@@ -45,7 +44,6 @@ class Searched:
 
     @property
     def text(self) -> str:
-        """How it was found."""
         end = "until nothing was gained" if self.is_complete else "more compiles may find more (--tries N)"
         return f"searched {', '.join(self.names)} in {self.compiles} compiles, {end}"
 
@@ -66,7 +64,6 @@ def search(
     minutes.
 
     Args:
-        capture: the launch as it is.
         compiled: compiles it with changes.
         predicted: the seconds of a compile that fits; None if it cannot be predicted.
         whole: those of the launch as it is.
@@ -130,7 +127,6 @@ def search(
 
 
 def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
-    """The varied settings, with their values."""
     found = {name: capture.launch.option(name) for name in _OPTIONS}
     if not any(one.kind == "loop" for one in parse_mlir(capture.texts.get("ttir", "")).walk()):
         del found["num_stages"]
@@ -199,7 +195,6 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 def _axis(node: ast.expr, known: Mapping[str, int]) -> int | None:
-    """The axis of the grid whose program id an expression is; None for others."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("program_id"):
@@ -248,7 +243,6 @@ def _moves(settings: _Settings) -> list[_Move]:
 
 
 def _moved(settings: _Settings, move: _Move) -> _Settings | None:
-    """The configuration one step further; None beyond the least and the most."""
     names, is_more = move
     found = dict(settings)
     for name in names:

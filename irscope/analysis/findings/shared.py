@@ -101,7 +101,6 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
-
     size = cost.figures["bytes"]
     stores, loads = (
         studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]

@@ -24,12 +24,10 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
-    from irscope.analysis.findings.studied import Decisions
     from irscope.ir.logs.decisions import LogDecision
     from irscope.layout.described import CaptureLayouts, DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
-
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
 
@@ -127,19 +125,14 @@ class Studied:
 
     @cached_property
     def machine(self) -> MemoryInstructions:
-        """The memory instructions of its assembly."""
-
         return read_machine(self.capture)
 
     @cached_property
     def decisions(self) -> Decisions:
-        """The compiler's log; empty if the capture holds none."""
-
         return decisions_of(self.capture)
 
     @cached_property
     def limits(self) -> Limits:
-        """The compiler's facts about the arguments."""
         from irscope.memory.addresses.narrow import Limits
 
         return Limits(self.module)
@@ -185,8 +178,17 @@ class Studied:
         """Where an operation of the TTGIR comes from."""
         return read_locations(self.ttgir, "mlir").chain_at(line)
 
+    def chain_as_written(self, line: int) -> Chain:
+        """Where an operation of the TTIR comes from."""
+        return read_locations(self.capture.texts.get("ttir", ""), "mlir").chain_at(line)
+
+    def lines_from(self, chains: Iterable[Chain]) -> list[int]:
+        """The lines of the TTGIR's operations that come from some places."""
+        wanted = {*chains} - {()}
+        return [line for line in self.operations if self.chain_at(line) in wanted]
+
     def place_at(self, line: int) -> Place:
-        """The same, without the frames of Triton's own library."""
+        """The chain of an operation of the TTGIR, without the frames of Triton's own library."""
         return place_in(self.module, read_locations(self.ttgir, "mlir"), line)
 
     @cached_property
@@ -215,19 +217,16 @@ class Studied:
 
     def dot_as_written(self, use: OperationUse) -> Operation | None:
         """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
-        locations, chain = read_locations(self.capture.texts.get("ttir", ""), "mlir"), self.uses.chain_of(use)
-        found = [
-            one
-            for one in self.written.walk()
-            if one.opcode == "dot" and chain and locations.chain_at(one.first_line) == chain
-        ]
+        chain = self.uses.chain_of(use)
+        dots = (one for one in self.written.walk() if one.opcode == "dot" and chain)
+        found = [one for one in dots if self.chain_as_written(one.first_line) == chain]
         return found[0] if len(found) == 1 else None
 
     def logged(self, decision: LogDecision) -> Cause:
-        label = next(
-            (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
+        labels = (one.label for one in self.capture.passes() if one.index == decision.index)
+        return Cause(
+            decision.said, "log", f"{next(labels, f'stage {decision.stage}')}, line {decision.line} of its log"
         )
-        return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
 
     def said(self, line: int, kind: type[_Decision]) -> list[_Decision]:
         """The log's entries of one kind about the operation on a line of the TTGIR."""
@@ -266,6 +265,7 @@ class Studied:
         suggestions: Sequence[Suggestion] = (),
         *,
         factor: float = 1.0,
+        lines: Iterable[int] = (),
     ) -> Finding:
         """A finding about an operation of the TTGIR; what is in a loop weighs more, as in the table of costs."""
         operation, loops = self.operations[line]
@@ -283,6 +283,7 @@ class Studied:
             tuple(causes),
             tuple(suggestions),
             factor,
+            lines=tuple(lines),
         )
 
 
@@ -365,14 +366,6 @@ class Decisions:
         """
         places = columns_of(chain)
         return tuple(decision for decision in self.all if places and columns_of(decision.chain) == places)
-
-    def on(self, file: str, line: int) -> tuple[LogDecision, ...]:
-        """Those about a line of Python, 1-based, itself or one that it calls."""
-        return tuple(
-            decision
-            for decision in self.all
-            if any(frame.line == line and frame.file == file for frame in decision.chain)
-        )
 
 
 def decisions_of(capture: Capture) -> Decisions:

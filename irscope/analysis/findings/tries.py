@@ -36,7 +36,6 @@ class Budget:
     findings: int | None = 3
     """Only of so many findings, the worst; None for all."""
     compiles: int | None = 3
-    """At most so many; None without a limit."""
     search: int = 0
     """At most so many more search options and tiles, where a launch is predicted."""
 
@@ -94,8 +93,7 @@ class Tries:
         return chosen
 
     def _next_of(self, finding: Finding) -> Changes:
-        """The changes to try next for a finding; empty if there are none, or one helped."""
-        if is_fixed(finding):
+        if finding.best_fix is not None:
             return ()
         wanted = (one.changes for one in finding.suggestions if one.changes and one.changes not in self._known)
         return next((changes for changes in wanted if self._text_of(changes) is not None), ())
@@ -191,8 +189,6 @@ class Tries:
 
 
 def _stores_same(own: Studied, after: Capture) -> bool:
-    """Whether another grid of other tiles stores to as many bytes of each argument."""
-
     def stored(studied: Studied) -> Counter[str]:
         accesses = [
             one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"
@@ -200,10 +196,6 @@ def _stores_same(own: Studied, after: Capture) -> bool:
         return sum((Counter({one.argument or "": one.launch.distinct_bytes[1]}) for one in accesses), Counter[str]())
 
     return after.has_compiled and stored(own) == stored(Studied(after))
-
-
-def is_fixed(finding: Finding) -> bool:
-    return any(one.proof is not None and one.proof.is_better for one in finding.suggestions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +274,6 @@ def _why_not_run(after: Capture) -> str:
 
 
 def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
-    """How the figures of the whole kernel change."""
     rows = (
         ("registers", before.resources.registers, after.resources.registers),
         ("bytes of shared memory", before.resources.shared_bytes, after.resources.shared_bytes),
@@ -296,7 +287,6 @@ def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
 
 
 def _widths(finding: Finding, studied: Studied) -> Counter[int]:
-    """Bits a lane → number of instructions, of the accesses of a finding's place."""
     found = Counter[int]()
     for one, _ in studied.operations.values():
         if one.opcode in ACCESSES and studied.chain_at(one.first_line) == finding.chain:

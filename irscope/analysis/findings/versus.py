@@ -127,7 +127,6 @@ def _instructions(time: Timed) -> int | None:
 
 
 def _first_pass(before: Capture, after: Capture) -> str:
-    """The first pass of both after which their IR differs."""
     if not alike(before.texts.get("source", ""), after.texts.get("source", ""), _IGNORED):
         return "source"
     theirs = {(one.stage, one.label): one for one in after.passes()}

@@ -7,15 +7,13 @@ transposed on their way to one, tiles too small to reuse what they load, and an 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod, sqrt
 from typing import TYPE_CHECKING
 
-from irscope.analysis.findings.bounds import Bounds, intervals
+from irscope.analysis.bounds import Bounds, intervals
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
-from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.parts import program_at, spread_evenly
 from irscope.memory.machine import ACCESSES
@@ -80,7 +78,7 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
         heaviest = max(lines, key=studied.traffic.bytes_at)
         places = list(dict.fromkeys(place[0][1] for line in lines if (place := studied.place_at(line))))
         where = f" (lines {joined(map(str, places))})" if len(places) > 1 else ""
-        finding = studied.finding(
+        yield studied.finding(
             "IRS104",
             heaviest,
             f"{one.argument} is read {times:.3g} times by each CTA{where}",
@@ -96,8 +94,8 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
             ],
             [Suggestion(_once(len(places), repeats_within(studied, heaviest, times)))],
             factor=times,
+            lines=lines,
         )
-        yield replace(finding, lines=tuple(lines))
 
 
 def repeats_within(studied: Studied, line: int, times: float) -> bool:
@@ -123,7 +121,6 @@ def _reads(access: object, argument: str) -> bool:
 
 
 def _masked(studied: Studied) -> Iterator[Finding]:
-    """Loops with a dot whose result is masked off in whole iterations."""
     module, launch = studied.written, studied.capture.launch
     kernel, grid = module.kernel, launch.grid
     if kernel is None or grid is None or launch.record is None:
@@ -148,15 +145,13 @@ def _masked(studied: Studied) -> Iterator[Finding]:
         share = sum(parts) / len(parts)
         if share < _LEAST_MASKED or not witness:
             continue
-        locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
-        chain = locations.chain_at(wanted[0].first_line)
-        lines = [line for line in studied.operations if studied.chain_at(line) == chain]
-        around = locations.chain_at(loop.first_line)
+        lines = studied.lines_from([studied.chain_as_written(wanted[0].first_line)])
+        around = studied.chain_as_written(loop.first_line)
         loops = [line for line, (one, _) in studied.operations.items()
                  if one.kind == "loop" and studied.chain_at(line) == around]  # fmt: skip
         if not lines or not loops:
             continue
-        finding = studied.finding(
+        yield studied.finding(
             "IRS204",
             lines[0],
             f"masks off {share:.0%} of its loop's iterations entirely: their work is wasted",
@@ -165,8 +160,8 @@ def _masked(studied: Studied) -> Iterator[Finding]:
             [studied.in_ir(witness, wanted[0].first_line, "evaluated", stage="ttir")],
             [Suggestion("end (or begin) the loop where the mask does: for a causal mask at (program id + 1) × rows")],
             factor=1 / max(1 - share, 0.05),
+            lines=(one.first_line for one in studied.operations[loops[0]][0].walk()),
         )
-        yield replace(finding, lines=tuple(one.first_line for one in studied.operations[loops[0]][0].walk()))
 
 
 def _of_dot(module: MlirModule, select: Operation) -> bool | None:
@@ -205,7 +200,6 @@ def _part_masked(
 def _without_dot(studied: Studied) -> Iterator[Finding]:
     """Sums of products along an axis that two tiles share, or of outer products in a loop."""
     module = studied.written
-    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
     for product in module.walk():
         if product.name != "arith.mulf" or not product.result_types[0].shape:
             continue
@@ -213,37 +207,34 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
         sums = [one for one in _users(module, product) if _is_sum(module, one, product, spread)]
         if not sums:
             continue
-        places = {locations.chain_at(one.first_line) for one in (product, *sums)} - {()}
-        lines = [line for line in studied.operations if studied.chain_at(line) in places]
+        lines = studied.lines_from(studied.chain_as_written(one.first_line) for one in (product, *sums))
         if not lines:
             continue
+        loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
+        around = [loop for loop in loops if any(each.first_line == lines[0] for each in loop.walk())]
+        about = lines
+        if sums[0].kind != "reduction" and around:
+            # A dot takes so many iterations of the innermost one at once, loads included.
+            about = [each.first_line for each in min(around, key=lambda one: sum(1 for _ in one.walk())).walk()]
         shape = "×".join(map(str, product.result_types[0].shape))
         what = "a reduction" if sums[0].kind == "reduction" else "the accumulator of the loop"
-        finding = studied.finding(
+        yield studied.finding(
             "IRS306",
             lines[0],
             "multiplies and sums tiles element by element: a dot does both on the tensor cores",
             f"{prod(product.result_types[0].shape):,} multiplications and additions on the FMA units, per execution",
             1 << 5,
             [
-                studied.in_ir(f"two tiles are broadcast to {shape}", product.first_line,
-                              stage="ttir"),
+                studied.in_ir(f"two tiles are broadcast to {shape}", product.first_line, stage="ttir"),
                 studied.in_ir(f"{what} sums their products", sums[0].first_line, stage="ttir"),
             ],
             [Suggestion("tl.dot of the two tiles (16 rows, columns and elements along K at least)")],
             factor=1.0 if sums[0].kind == "reduction" else _LEAST_OF_DOT,
-        )  # fmt: skip
-        loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
-        loop = min((one for one in loops if any(each.first_line == lines[0] for each in one.walk())),
-                   key=lambda one: sum(1 for _ in one.walk()), default=None)  # fmt: skip
-        if sums[0].kind != "reduction" and loop is not None:
-            # A dot takes so many iterations at once, loads included.
-            lines = [each.first_line for each in loop.walk()]
-        yield replace(finding, lines=tuple(lines))
+            lines=about,
+        )
 
 
 def _spread(module: MlirModule, value: Value) -> frozenset[int]:
-    """The axes along which a value is broadcast."""
     for made in makers(module, value):
         if made.opcode not in _CONVERSIONS:
             break
@@ -280,7 +271,6 @@ def _is_sum(module: MlirModule, one: Operation, product: Operation, spread: list
 
 
 def _transposed(studied: Studied) -> Iterator[Finding]:
-    """Loads whose tile goes to shared memory with another fastest dimension than its addresses have."""
     reported = set[object]()
     for line, (operation, _) in studied.operations.items():
         if operation.opcode not in (*LOADS, *_COPIES) or (key := studied.chain_at(line) or line) in reported:
@@ -295,7 +285,7 @@ def _transposed(studied: Studied) -> Iterator[Finding]:
             continue
         reported.add(key)
         kind = "float32 (TF32)" if bits == 32 else "8 bits"
-        finding = studied.finding(
+        yield studied.finding(
             "IRS307",
             line,
             f"an operand of {kind} is transposed before the dot: the matrix instruction requires it K-major",
@@ -307,8 +297,8 @@ def _transposed(studied: Studied) -> Iterator[Finding]:
             ],
             [Suggestion("store the tensor so that K is contiguous (b.T.contiguous().T once), or use 16-bit operands")],
             factor=128 / bits,
+            lines=(line, at),
         )
-        yield replace(finding, lines=(line, at))
 
 
 def _buffer_of(studied: Studied, operation: Operation) -> tuple[bool, int, int] | None:
@@ -349,15 +339,15 @@ def _tiles(studied: Studied, model: Model) -> Iterator[Finding]:
 
 
 def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[list[int]]:
-    """The lines of the TTGIR that load each operand of a dot in its loop."""
-    written = next((one for one in studied.written.walk() if one.kind == "dot"
-                    and _chain(studied, one.first_line) == studied.chain_at(dot.first_line)), None)  # fmt: skip
+    chain = studied.chain_at(dot.first_line)
+    dots = (one for one in studied.written.walk() if one.kind == "dot")
+    written = next((one for one in dots if studied.chain_as_written(one.first_line) == chain), None)
     if written is None:
         return [[], []]
     found: list[list[int]] = []
     for value in written.operands[:2]:
         load = next((one for one in makers(studied.written, value) if one.opcode in ("load", "descriptor_load")), None)
-        chain = _chain(studied, load.first_line) if load is not None else ()
+        chain = studied.chain_as_written(load.first_line) if load is not None else ()
         found.append([
             line for line, (one, _) in studied.operations.items()
             if chain and line in inside and one.opcode in ACCESSES and studied.chain_at(line) == chain
@@ -365,12 +355,7 @@ def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[l
     return found
 
 
-def _chain(studied: Studied, line: int) -> object:
-    return read_locations(studied.capture.texts.get("ttir", ""), "mlir").chain_at(line)
-
-
 def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
-    """A tile that is loaded more often than one of 128 by 128, where there are CTAs enough for that."""
     rows, columns = dot.result_types[0].shape
     ctas = prod(model.execution.grid)
     # The columns say how often the left operand is loaded, the rows how often the right one is.
@@ -383,7 +368,7 @@ def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
         return
     tile = f"{rows * taller:.0f}×{columns * wider:.0f}"
     times = 2 / (1 / taller + 1 / wider) if all(loads) else taller * wider
-    finding = studied.finding(
+    yield studied.finding(
         "IRS308",
         dot.first_line,
         f"a tile of {rows}×{columns} is too small to reuse what it loads",
@@ -395,12 +380,11 @@ def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
         ],
         [Suggestion(f"a tile of {tile}, with more warps: irscope tune compares them")],
         factor=times,
+        lines=(*loads[0], *loads[1]),
     )
-    yield replace(finding, lines=(*loads[0], *loads[1]))
 
 
 def _order(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
-    """CTAs at the same time that share little: a row of tiles, where a square would load less."""
     rows, columns = dot.result_types[0].shape
     execution = model.execution
     at_once = min(execution.resident * model.clock.units, prod(execution.grid))
@@ -416,7 +400,7 @@ def _order(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
     least = 2 * sqrt(at_once * rows * columns)
     if now < _LEAST_GAIN * least or max(execution.from_dram.get(one, 0.0) for one in arrays) < 0.02:
         return
-    finding = studied.finding(
+    yield studied.finding(
         "IRS510",
         dot.first_line,
         f"the {at_once} CTAs that run at the same time share little: {left:.0f} rows and {right:.0f} columns of tiles",
@@ -428,5 +412,5 @@ def _order(studied: Studied, model: Model, dot: Operation, loads: list[list[int]
         ],
         [Suggestion("a grouped order of CTAs: tl.swizzle2d, or GROUP_SIZE_M as in Triton's matmul tutorial")],
         factor=now / least,
+        lines=(*loads[0], *loads[1]),
     )  # fmt: skip
-    yield replace(finding, lines=(*loads[0], *loads[1]))

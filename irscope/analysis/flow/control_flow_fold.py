@@ -21,7 +21,6 @@ _LEVELS = (
     "every loop is folded",
     "blocks are folded in the order of the text",
 )
-"""The effect of each level, in words."""
 HARDEST = len(_LEVELS) - 1
 
 _Group = tuple[str, int]
@@ -35,7 +34,6 @@ class FoldedFlow:
     flows: tuple[ControlFlow, ...]
     level: int
     blocks: int
-    """How many basic blocks there were."""
     instructions: int
     left_out: int = 0
     """How many jumps were left out, because no folding made them few enough."""
@@ -51,8 +49,7 @@ class FoldedFlow:
 def fold_flows(flows: tuple[ControlFlow, ...], level: int | None = None, most: int = 120) -> FoldedFlow:
     """Fold as little as leaves at most `most` blocks, and about twice as many jumps: what dot can lay out.
 
-    Args:
-        level: 0 to 4, the least to fold; by default nothing.
+    `level`: 0 to 4, the least to fold; by default nothing.
     """
     blocks, instructions = sum(len(flow.blocks) for flow in flows), sum(flow.instructions for flow in flows)
     level = min(level or 0, HARDEST)
@@ -152,9 +149,7 @@ def _one(members: list[BasicBlock], is_loop: bool) -> BasicBlock:
 def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tuple[ControlFlow, ...]:
     """The blocks within some steps of one, up and down.
 
-    Args:
-        place: a label, `block 3`, or a register: then the blocks with instructions that name it.
-
+    `place`: a label, `block 3`, or a register: then the blocks with instructions that name it.
     Raises UsageError where nothing has that name.
     """
     labelled = has_label(flows, place)

@@ -19,7 +19,6 @@ _Role = Literal[_Operation, "argument", "group"]
 
 
 _UNREAD = "(unread)"
-"""The name of an operation that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,6 @@ class Node:
     values: tuple[str, ...]
     """The values that it makes, as they are written: `%q_61`."""
     region: int
-    """Index of the region it stands in."""
     line: int
     """1-based line of the text; that of the operation whose block it is, for an argument."""
     text: str = ""
@@ -41,7 +39,6 @@ class Node:
     """Type of the first value; without one, of the value that is stored."""
     role: _Role = "plain"
     members: tuple[Node, ...] = ()
-    """The contents of a group."""
     detail: str = ""
     """The details that a picture shows besides its name."""
     faded: bool = False
@@ -60,7 +57,6 @@ class Edge:
     """A value from where it is made to where it is read."""
 
     source: int
-    """Number of a node."""
     target: int
     value: str
     operand: int = 0
@@ -267,7 +263,6 @@ class _Reader:
             self.handed += [(number, value, 1, True) for value in yielded[place : place + 1]]
 
     def _jump(self, node: Node, branch: Operation) -> None:
-        """The operands of a branch go to the arguments of the block, in order."""
         region = self.scopes[node.region].parent
         place = len(branch.operands) - sum(len(values) for _, values in branch.branches)
         for number, value in enumerate(branch.operands[:place]):
@@ -333,7 +328,6 @@ _LEVELS = (
     "everything is folded by line of Python",
     "everything is folded by region",
 )
-"""The effect of each level, in words."""
 
 
 @dataclass(frozen=True)
@@ -364,7 +358,6 @@ def fold(
     """Fold no more than is needed to make the graph small enough.
 
     Args:
-        flow: the graph, as `read_dataflow` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
         level: 0 to 5, the least to fold; by default 1. Harder levels follow only if they are needed.
     """
@@ -511,9 +504,7 @@ NO_LINES = "--lines: nothing of this stage comes from these lines. irscope sourc
 def around(flow: Dataflow, value: str, depth: int) -> Dataflow:
     """What stands within `depth` steps of a value, up and down.
 
-    Args:
-        value: `%acc_153` or `acc_153`; the name alone of a block argument or a result, one of several as `%a#1`.
-
+    `value`: `%acc_153` or `acc_153`; the name alone of a block argument or a result, one of several as `%a#1`.
     Raises UsageError where no node makes that value.
     """
     name = value if value.startswith("%") else f"%{value}"

@@ -7,11 +7,12 @@ one allocation, whose slots are indexed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from irscope.analysis.bounds import intervals
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -116,16 +117,18 @@ def most_specialised(found: Sequence[WarpSpecialization]) -> WarpSpecialization 
 class _PartitionReader:
     def __init__(self, module: MlirModule, specialize: Operation, warps: int | None) -> None:
         self._module, self._specialize, self._default_warps = module, specialize, warps
-        self._outer = {
-            argument.number: operand
+        self._entered = {
+            argument: operand
             for region in specialize.regions
             for block in region.blocks[:1]
             if len(block.arguments) == len(specialize.operands)
             for argument, operand in zip(block.arguments, specialize.operands, strict=True)
         }
-        self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
+        """Arguments of partitions and what loops carry → what each of them is at first."""
+        self._entered |= {argument: first for operation in module.walk() for argument, first in operation.carried}
         self._loops = {line: loops for region in specialize.regions for line, loops in _loops_around(region)}
-        self._first = _FirstValues(module, self._outer | self._carried | dict(_begins(module)))
+        first = intervals(module.kernel, None, same=self._entered | dict(_begins(module))) if module.kernel else {}
+        self._first = {value: one[0] for value, one in first.items() if one is not None and one[0] == one[1]}
         self._indexed = set[int]()
         """Lines of the allocations of which a slot is asked for."""
         self._arrivals = dict(self._initialised())
@@ -194,8 +197,8 @@ class _PartitionReader:
     def _views(self, value: Value) -> Iterator[Operation]:
         """The operations that make a value a part of an allocation, and last the allocation."""
         for _ in range(_MOST_VIEWS):
-            if (outer := self._outer.get(value.number) or self._carried.get(value.number)) is not None:
-                value = outer
+            if value in self._entered:
+                value = self._entered[value]
                 continue
             operation = self._module.definition(value)
             if operation is None:
@@ -211,7 +214,7 @@ class _PartitionReader:
         indexed = [one for one in views if one.opcode == "memdesc_index" and len(one.operands) > 1]
         if indexed:
             self._indexed.add(views[-1].first_line)
-        return self._first.of(indexed[-1].operands[1]) if indexed else 0
+        return self._first.get(indexed[-1].operands[1]) if indexed else 0
 
     def _action(self, operation: Operation, root: Operation) -> Action:
         if self._is_barrier(root):
@@ -222,7 +225,7 @@ class _PartitionReader:
     def _use(self, operation: Operation, action: Action, names: Mapping[int, str], part: Value) -> WarpRingUse:
         line, phase, first = operation.first_line, "", None
         if action == "waits" and len(operation.operands) > 1:
-            phase, first = self._phase(operation.operands[1]), self._first.of(operation.operands[1])
+            phase, first = self._phase(operation.operands[1]), self._first.get(operation.operands[1])
         expected = operation.attribute("size") if action == "expects" else None
         return WarpRingUse(
             names.get(line, ""),
@@ -281,13 +284,13 @@ def _walk(region: Region) -> Iterator[Operation]:
             yield from operation.walk()
 
 
-def _begins(module: MlirModule) -> Iterator[tuple[int, Value]]:
-    """(number of the variable, its first value) of each loop that counts."""
+def _begins(module: MlirModule) -> Iterator[tuple[Value, Value]]:
+    """(the variable, its first value) of each loop that counts."""
     for operation in module.walk():
         blocks = [block for region in operation.regions[:1] for block in region.blocks[:1]]
         # scf.for %i = %lower to %upper step %step
         if operation.name == "scf.for" and operation.operands and blocks and blocks[0].arguments:
-            yield blocks[0].arguments[0].number, operation.operands[0]
+            yield blocks[0].arguments[0], operation.operands[0]
 
 
 def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -303,81 +306,11 @@ def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _numbers(value: AttributeValue | None) -> list[int]:
-    """The integers of a list; none of anything else."""
     return [item for item in value if isinstance(item, int)] if isinstance(value, tuple) else []
 
 
 def _item(items: list[int], index: int) -> int | None:
     return items[index] if index < len(items) else None
-
-
-_CASTS = ("arith.extui", "arith.index_cast", "arith.index_castui")
-_DIVIDES = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
-_COMPUTED: Mapping[str, Callable[[int, int], int]] = {
-    "arith.addi": int.__add__,
-    "arith.subi": int.__sub__,
-    "arith.muli": int.__mul__,
-    "arith.xori": int.__xor__,
-    "arith.andi": int.__and__,
-    "arith.ori": int.__or__,
-    **dict.fromkeys(_DIVIDES[:2], int.__floordiv__),
-    **dict.fromkeys(_DIVIDES[2:], int.__mod__),
-}
-_MOST_STEPS = 200
-"""Operations that one value is computed of."""
-
-
-class _FirstValues:
-    """The first value of each value that constants alone decide."""
-
-    def __init__(self, module: MlirModule, same: Mapping[int, Value]) -> None:
-        """Read a module; `same`: number of a block's argument -> what it holds when the block is entered first."""
-        self._module, self._same = module, same
-        self._known: dict[tuple[int, int], int | None] = {}
-        self._steps = 0
-
-    def of(self, value: Value) -> int | None:
-        """The integer (0 or 1 of a boolean), or None if it is not known."""
-        self._steps = 0
-        return self._of(value)
-
-    def _of(self, value: Value) -> int | None:
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            return None
-        key = value.number, value.index
-        if key not in self._known:
-            # Of a value that is made of itself nothing is known.
-            self._known[key] = None
-            outer = self._same.get(value.number)
-            self._known[key] = self._of(outer) if outer is not None else self._made(self._module.definition(value))
-        return self._known[key]
-
-    def _made(self, operation: Operation | None) -> int | None:
-        if operation is None:
-            return None
-        if (constant := operation.constant) is not None:
-            return int(constant)
-        operands = operation.operands
-        if operation.name == "arith.select" and len(operands) == 3:
-            chosen = self._of(operands[0])
-            return None if chosen is None else self._of(operands[1 if chosen else 2])
-        if operation.name in _CASTS and len(operands) == 1:
-            return self._of(operands[0])
-        if len(operands) != 2:
-            return None
-        left, right = self._of(operands[0]), self._of(operands[1])
-        if left is None or right is None:
-            return None
-        if operation.name == "arith.cmpi" and (sign := operation.attribute("predicate")) in ("eq", "ne"):
-            return int((left == right) == (sign == "eq"))
-        compute = _COMPUTED.get(operation.name)
-        # What divides rounds towards zero: of negative numbers nothing is said.
-        return (
-            compute(left, right)
-            if compute is not None and left >= 0 and right >= (operation.name in _DIVIDES)
-            else None
-        )
 
 
 Part = Literal["before", "begin", "loop", "end", "after"]

@@ -27,7 +27,6 @@ from irscope.machine.programs import Programs
 from irscope.machine.symbolic import TooMuch, predicate_of
 
 _MOST_ITERATIONS = 512
-"""Iterations that are followed one by one."""
 _UNKNOWN_ITERATIONS = 6
 """Iterations that are followed where their number is not known."""
 _SAME_DATA = ("in_thread_transpose", "arith.truncf", "arith.extf", "trans", "reshape")
@@ -391,14 +390,12 @@ class SpecialisedFollower(Follower):
         return self._play(queues)
 
     def _play(self, queues: dict[str, list[_Item]]) -> None:
-        """Bring what the partitions do into one order."""
         log, places = self.log, dict.fromkeys(queues, 0)
         first = next((name for name, items in queues.items() if None in items), "")
         if first and self.is_unknown:
             del queues[first][self.loop_end :]
 
         def advance(name: str, most: int | None) -> bool:
-            """Do what a partition can do; returns whether it did anything."""
             items, begin = queues[name], places[name]
             log.partition = name
             while places[name] < len(items) and (most is None or places[name] < begin + most):

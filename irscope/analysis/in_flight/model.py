@@ -105,7 +105,6 @@ class InFlight:
     steps: tuple[ExecutedStep, ...]
     rings: tuple[Ring, ...]
     note: str = ""
-    """Why steps are missing; or an empty string."""
     partitions: tuple[WarpPartition, ...] = ()
     """Of specialised warps, whose steps stand in an order in which they can run: `iteration` is that of the
     partition with the loop, and before each of its steps the others run as far as the barriers let them."""

@@ -8,7 +8,7 @@ are never the same. Where several fit, only their number is known: they are one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -195,37 +195,28 @@ class Compared:
             place and len(other) > len(place) and other[: len(place)] == place for place in places for other in longer
         )
 
-    def _unsettled(self, lefts: list[int], rights: list[int]) -> Iterator[tuple[list[int], list[int]]]:
+    def _unsettled(self, lefts: list[int], rights: list[int]) -> Iterable[tuple[list[int], list[int]]]:
         """The rest: the diff's pairs, in one lot with those that might as well be meant; what is alone came or went."""
         waiting = set(rights)
         pairs = [(line, self._matching.to_right[line]) for line in lefts]
         pairs = [(one, other) for one, other in pairs if other in waiting and self._fits(one, other)]
         paired = {line for line, _ in pairs}, {line for _, line in pairs}
-        alone = [line for line in lefts if line not in paired[0]], [line for line in rights if line not in paired[1]]
-        lots = _Unions(len(pairs))
-        joined: dict[tuple[bool, int], int] = {}
-        asks_all = len(pairs) * (len(pairs) + len(alone[0]) + len(alone[1])) <= _MOST_RIVALS
+        items = [*pairs, *((line, -1) for line in lefts if line not in paired[0])]
+        items += [(-1, line) for line in rights if line not in paired[1]]
+        lots = _Unions(len(items))
+        asks_all = len(pairs) * len(items) <= _MOST_RIVALS
         for index, (one, other) in enumerate(pairs):
-            for second in range(index):
-                ours, theirs = pairs[second]
-                if self._may_be(one, theirs, asks_all) and self._may_be(ours, other, asks_all):
+            for second in (*range(index), *range(len(pairs), len(items))):
+                ours, theirs = items[second]
+                if (theirs < 0 or self._may_be(one, theirs, asks_all)) and (
+                    ours < 0 or self._may_be(ours, other, asks_all)
+                ):
                     lots.join(index, second)
-            for line in alone[0]:
-                if self._may_be(line, other, asks_all):
-                    lots.join(index, joined.setdefault((False, line), index))
-            for line in alone[1]:
-                if self._may_be(one, line, asks_all):
-                    lots.join(index, joined.setdefault((True, line), index))
         found: dict[int, tuple[list[int], list[int]]] = {}
-        for index, (one, other) in enumerate(pairs):
-            lot = found.setdefault(lots.root(index), ([], []))
-            lot[0].append(one)
-            lot[1].append(other)
-        for (is_right, line), index in joined.items():
-            found[lots.root(index)][is_right].append(line)
-        yield from found.values()
-        yield from (([line], []) for line in alone[0] if (False, line) not in joined)
-        yield from (([], [line]) for line in alone[1] if (True, line) not in joined)
+        for index, item in enumerate(items):
+            for lot, line in zip(found.setdefault(lots.root(index), ([], [])), item, strict=True):
+                lot.extend([line] * (line >= 0))
+        return found.values()
 
     def _may_be(self, left_line: int, right_line: int, asks_all: bool) -> bool:
         same_name = self._left.shapes[left_line].name == self._right.shapes[right_line].name
@@ -254,7 +245,6 @@ class Compared:
         return body.shapes[line].name, place, body.keys[line], self._read(line), region, readers, place[:1]
 
     def _read(self, right_line: int) -> tuple[int, ...]:
-        """The values that a right line reads, by the left ones whose part they play."""
         value_of = self._matching.value_of
         return tuple(
             [value_of[value] if value_of[value] >= 0 else -2 - value for value in self._right.uses[right_line]]
@@ -379,15 +369,12 @@ class _Side:
         return _defined(self.body, line)
 
     def readers(self, line: int) -> list[tuple[int, int]]:
-        """The lines that read a line's results, and as which of their operands."""
         return [reader for value in _defined(self.body, line) for reader in self._readers.get(value, ())]
 
     def line(self, number: int) -> int:
-        """The line of the body that a line of the text is."""
         return self._line_of[number]
 
     def place(self, line: int) -> Place:
-        """Where a line comes from; empty where that is not known."""
         number = self.body.numbers[line] - 1
         index = self._locations.by_line[number] if number < len(self._locations.by_line) else -1
         return self._places[index] if index >= 0 else ()
@@ -445,7 +432,6 @@ def _side_of(text: str) -> _Side:
 def _buckets(
     ours: dict[int, tuple[Hashable, ...]], theirs: dict[int, tuple[Hashable, ...]], level: Sequence[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """The lines of both sides that agree in what a level asks for."""
     found: dict[tuple[Hashable, ...], tuple[list[int], list[int]]] = {}
     for side, signs in enumerate((ours, theirs)):
         for line, sign in signs.items():

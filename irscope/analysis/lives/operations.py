@@ -25,7 +25,6 @@ class Sighting:
     text: str
     """Its first line, without its location."""
     chain: Chain
-    """Its frames of Python, innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +179,6 @@ class _OperationFollower:
         self.uncertain: set[int] = set()
 
     def take(self, index: int, compared: Compared, lots: list[Lot], seen: dict[int, Sighting]) -> None:
-        """Go on to the text after a step, in which the operations stand at the lines of `seen`."""
         after: dict[int, OperationLife] = {}
         for lot in lots:
             tracks = [self.present[line] for line in lot.lefts]

@@ -44,7 +44,6 @@ _IN_TENSOR_MEMORY = ("tc_gen5_mma", "tc_gen5_mma_scaled")
 
 
 def _family_of(name: str) -> _Family | None:
-    """The role of an operation by its name; None if it gives no main value."""
     return _FAMILIES.get(opcode_of(name))
 
 
@@ -77,23 +76,19 @@ class _RoleText:
 
     @cached_property
     def operations(self) -> Mapping[int, tuple[Operation, int]]:
-        """First line -> the operation, and the number of loops around it."""
         found = ((one, loops) for one, loops in with_loops(self._module) if one.opcode in _FAMILIES)
         return {one.first_line: (one, loops) for one, loops in found}
 
     def roles_at(self, line: int) -> tuple[Role, ...]:
-        """The roles of an operation that are filled by a tensor."""
         operation, _ = self.operations[line]
         family = _FAMILIES[operation.opcode]
         return tuple(role for role in _ROLES[family] if self.tile_of(line, role) is not None)
 
     def tile_of(self, line: int, role: Role) -> Tile | None:
-        """The type of a value of the operation on a line; None if it has no shape."""
         value = self._value(self.operations[line][0], role)
         return None if value is None else self._tile(value)
 
     def name_of(self, line: int, role: Role) -> str:
-        """The name of a value's variable in Python, as far as the text keeps it."""
         value = self._value(self.operations[line][0], role)
         return python_name(value.name) if value is not None else ""
 
@@ -132,7 +127,6 @@ class _RoleText:
 _GLOBAL = ("ld.global", "st.global", "cp.async", "tma.load", "tma.store", "tma.copy", "tma.reduce")
 """Families that load from global memory or store to it."""
 _MATRIX_FAMILIES = ("wgmma", "mma", "tcgen05.mma", "mfma", "wmma")
-"""Families of matrix instructions."""
 SYNCS = frozenset({"barrier", "wait"})
 """A part of the name of what waits or is a barrier."""
 _TOLD = (
@@ -149,8 +143,7 @@ _AMD_SHUFFLES = ("update_dpp", "permlane", "ds_bpermute", "ds_permute", "ds_swiz
 def _families_of(text: str) -> Mapping[str, int]:
     """_Family -> how many instructions of it the code of one thread has, in the order of the families.
 
-    Args:
-        text: in the dialects of LLVM. What it holds as inline assembly is counted by its opcodes.
+    `text`: in the dialects of LLVM. What it holds as inline assembly is counted by its opcodes.
     """
     found: Counter[str] = Counter()
     for operation in parse_mlir(text).walk():
@@ -220,16 +213,11 @@ def _of_amd(name: str) -> str | None:
 
 
 MOST_VALUES = 6
-"""Main values that are chosen."""
 _WITHOUT_LAYOUTS = "ttir"
 
 
 def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Movie:
-    """The movie of a capture; without frames where it holds no text of a pass.
-
-    Args:
-        capture: with the texts of its passes, as far as they were kept.
-    """
+    """The movie of a capture with the texts of its passes; without frames where none was kept."""
     followed = followed or follow(capture)
     trail = followed.lives.trail
     not_kept = tuple(one.label for one in (*trail.before, *trail.behind))
@@ -364,7 +352,6 @@ def _frame(
 
 
 def _changes(lives: Iterable[OperationLife], steps: int, file: str) -> dict[int, list[MovieChange]]:
-    """Step -> what it made and removed."""
     made: list[Counter[tuple[str, str]]] = [Counter() for _ in range(steps)]
     removed: list[Counter[tuple[str, str]]] = [Counter() for _ in range(steps)]
     unclear: set[tuple[int, str]] = set()

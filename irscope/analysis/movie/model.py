@@ -21,7 +21,6 @@ class Counts:
     dots: int = 0
     """Of tiles; in the dialects of LLVM matrix instructions."""
     syncs: int = 0
-    """Barriers and waits."""
 
 
 COUNTERS: tuple[tuple[str, str], ...] = (

@@ -58,7 +58,6 @@ class AblationRow:
     message: str = ""
     """What was said of the failure, or what a block asks for beyond what it can have."""
     fits: bool = True
-    """Whether a block of it can have what it asks for."""
     differs_from: str = ""
     """The first stage whose artifact is not byte for byte the baseline's, `metadata`, or an empty string."""
     agreement: Agreement | None = None

@@ -37,7 +37,6 @@ class BisectVerdict:
 
     judgement: Judgement
     observed: str = ""
-    """The observation of the check: `registers 198`, `exit code 1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,6 @@ def absent_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip:
 
 
 def _smallest(judge: Judge, needed: Off) -> Flip:
-    """Leave out what is not needed, until each that is left is."""
     wanted = judge(needed).judgement
     while len(needed) > 1:
         idle = next((one for one in sorted(needed) if judge(needed - {one}).judgement == wanted), None)
@@ -207,14 +205,6 @@ class BisectStep:
 
 
 @dataclass(frozen=True, slots=True)
-class GuiltyDiff:
-    """The change of the IR by a pass, where it ran."""
-
-    label: str
-    text_diff: TextDiff
-
-
-@dataclass(frozen=True, slots=True)
 class Bisection:
     base: Capture
     """The kernel with every pass on."""
@@ -242,8 +232,8 @@ class Bisection:
     """What the plan switches off besides: these stay off on every side."""
     subject: str = ""
     """What names `base` in a command."""
-    diff: GuiltyDiff | None = None
-    """What the guilty pass did, with what is off on the left off; None where it works on no MLIR."""
+    diff: TextDiff | None = None
+    """What the one guilty pass did, with what is off on the left off; None where it works on no MLIR."""
 
 
 def short_plan(off: Collection[str], every: Sequence[str]) -> PassPlan:
@@ -277,7 +267,6 @@ class BisectSearch:
 
     check: Check = compiles_check
     words: str = ""
-    """The check in words."""
     mode: Mode = "off"
     """`off`: the fewest passes that flip the check when they are off and all others on. `first`: the pass that flips it
     when the passes before it are on and those after it off."""

@@ -25,7 +25,6 @@ class _TextCounts:
 
     @property
     def convert_layouts(self) -> int:
-        """How many `ttg.convert_layout` there are."""
         return sum(count for name, count in self.operations.items() if opcode_of(name) == "convert_layout")
 
 

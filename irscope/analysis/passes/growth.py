@@ -47,7 +47,6 @@ class StageSize:
     stage: str
     operations: int
     processor_us: int | None
-    """None where the recording has not measured it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,7 @@ class CompileFix:
     """The change of the Python text, and its other effects."""
     before: CompileCost | None = None
     after: CompileCost | None = None
-    """None where it was not compiled."""
     failure: str = ""
-    """Why it could not be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +146,7 @@ class SlowPass:
     """The plan that leaves it out; empty for a tool."""
     before: CompileCost | None = None
     after: CompileCost | None = None
-    """None where it was not compiled."""
     failure: str = ""
-    """Why it could not be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +240,6 @@ class _Lines:
 
     @cached_property
     def _inlined(self) -> dict[tuple[str, int], _Written]:
-        """By (file, line)."""
         capture = self._capture
         text = next((one.text for one in capture.passes() if "inline" in (one.name, one.argument) and one.text), None)
         text = text or capture.texts.get("ttir") or capture.texts.get("glir") or capture.begun_text
@@ -364,9 +358,7 @@ def _excess(factor: Factor) -> float:
 def needed_compiles(sites: Sequence[Site], times: Mapping[str, int]) -> tuple[NeededCompiles, ...]:
     """What each kernel's compiles took and which part was needed, the most first.
 
-    Args:
-        sites: the kernels with their variants.
-        times: id of a capture → its microseconds of processor time.
+    `times`: id of a capture → its microseconds of processor time.
     """
     rows: list[NeededCompiles] = []
     for site in sites:

@@ -82,7 +82,6 @@ class EditableProgram(EditableModule):
 
     pipeline: Pipeline = Pipeline((), frozenset())
     options: tuple[tuple[str, Any], ...] = ()
-    """As of a `Case`."""
 
     def case(self) -> Case:
         return Case(write_editable(self), self.pipeline, self.options)
@@ -180,7 +179,6 @@ class Search(Generic[_Program, _Case]):
     first: First[_Case]
     steps: Sequence[ReductionStep[_Program]]
     told: Callable[[str, _Case], None] = lambda step, case: None
-    """Called when a smaller case was found."""
     taken: dict[str, int] = field(default_factory=dict[str, int])
     """How many places each step shrank, in the order in which they first helped."""
 
@@ -236,7 +234,6 @@ class PythonProgram:
     tree: ast.Module
     kernel: str
     parameters: tuple[tuple[str, str, bool], ...]
-    """As of a `PythonCase`."""
 
     @staticmethod
     def of(case: PythonCase, kernel: str) -> PythonProgram:

@@ -91,7 +91,6 @@ def _replacement(
 
 
 def _functions(program: EditableProgram) -> Sequence[Edit]:
-    """The functions, declarations included, where there are several."""
     every = [one.key for one in program.walk() if one.symbol]
     return every if len(every) > 1 else ()
 
@@ -223,7 +222,6 @@ def _inlined(operation: Op, number: int, table: dict[int, int]) -> list[Op] | No
 
 
 def _loop_bounds(program: EditableProgram) -> Sequence[Edit]:
-    """The loops whose bounds are not the constants 0, 1 and 1."""
     numbers = {
         one.results[0]: one.properties.get("value", "").partition(" : ")[0]
         for one in program.walk()
@@ -505,7 +503,6 @@ def _layouts(program: EditableProgram) -> Sequence[Edit]:
 
 
 def _rank(definition: str) -> int:
-    """The number of dimensions that a layout's text states; 0 without any."""
     order = _ORDER.search(definition)
     return order[1].count(",") + 1 if order is not None else 0
 

@@ -66,7 +66,6 @@ class AnnotatedCode:
     stage: str
     instructions: tuple[AnnotatedInstruction, ...]
     registers: int | None
-    """The registers of a thread; None if unknown."""
     counted_by: Literal["nvdisasm", "irscope", ""]
     """Who counted the live registers; empty where nobody could."""
 
@@ -99,7 +98,6 @@ class AnnotatedCode:
 
 
 def _machine_code_stage(capture: Capture) -> str:
-    """The stage of a capture that `annotate` reads; raises UsageError if it holds none."""
     if (found := next((name for name in MACHINE_CODE if name in capture.texts), None)) is not None:
         return found
     held = ", ".join(capture.stages) or "no stage"

@@ -123,7 +123,6 @@ class _CallSites:
     """Function -> (private function that calls it, or None; where it does)."""
 
     def callers(self, outermost: Frame) -> tuple[Chain, ...]:
-        """The chains that lead to the function of a chain's outermost frame; none if that is a kernel."""
         name = self.functions.get((outermost.file, outermost.line))
         return tuple(self._chains(name, 0)) if name is not None else ()
 
@@ -138,7 +137,6 @@ class _CallSites:
 
 
 def _read_call_sites(text: str, locations: TextLocations) -> _CallSites:
-    """The call sites of a module of Triton's dialects; `locations` are those of its text."""
     if "call " not in text:
         return _CallSites()
     functions: dict[tuple[str, int], Function] = {}
@@ -182,7 +180,6 @@ class Operations:
     live: tuple[int, ...] = ()
     """General registers that hold a value; empty if the text does not state them."""
     text: Sequence[str] = field(default=(), repr=False)
-    """The lines of the text, one item per line."""
 
     def matching(self, pattern: re.Pattern[str]) -> tuple[int, ...]:
         """The operations whose text, name or family a pattern is found in, as indices."""
@@ -364,11 +361,7 @@ class SourceMap:
 
 
 def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
-    """The source map of a capture, in time and size linear in its texts.
-
-    Args:
-        stages: only these; by default every stage that has a text.
-    """
+    """The source map of a capture, or of some stages of it, in time and size linear in its texts."""
     wanted = set(stages)
     file = capture.launch.kernel.file
     index: dict[Place, int] = {}

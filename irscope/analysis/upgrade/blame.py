@@ -70,7 +70,6 @@ def _guilty_pass(
 
 
 def _failed(before: Capture, after: Capture, stage: str) -> Guilty | None:
-    """The pass that a compile failed in, if it did in this stage."""
     failures = [one.failure for one in (before, after) if one.failure is not None]
     label = next((one.pass_label for one in failures if one.pass_label and one.stage == stage), "")
     if not label:
@@ -122,7 +121,6 @@ class _Within:
     with_sass: bool
     ignore: frozenset[Ignored]
     whole: int = 0
-    """Grafts that were compiled to the end."""
 
     def search(self) -> Asking[Guilty | None]:
         """The pass; what comes after the passes of the stage if these leave the same IR."""
@@ -251,13 +249,11 @@ class _Point:
 
     @property
     def label(self) -> str:
-        """Of the pass: `ttgir:coalesce#1`."""
         one = self.after or self.before
         return "" if one is None else one.label
 
     @property
     def outcomes(self) -> tuple[str, str]:
-        """(before, after): `ran`, `skipped`, `failed` or `absent`."""
         found = [one.outcome if one else "absent" for one in (self.before, self.after)]
         return found[0], found[1]
 
@@ -346,12 +342,10 @@ class _Search:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages of the capture that has most of them."""
         held = [tuple(stage for stage in one.stages if stage != "sass") for one in self.captures.values()]
         return max(held, key=len)
 
     def run(self) -> Asking[Blame]:
-        """The bisection, then the pass."""
         stages = self.stages
         # Up to `same` the artifacts, compiled on by the other, have the change; from `other` on they have not.
         lowest, highest = self._same_up_to(), self._last_stage()
@@ -464,7 +458,6 @@ class _Search:
         return _graft_facts(made, self.change)
 
     def _facts_of(self, by: Side, stage: str, text: str) -> Facts | None:
-        """What is known to come of a text."""
         own = self.captures[by].texts.get(stage)
         if own is not None and same_text(own, text, stage):
             value = _value(self.change, by)
@@ -501,7 +494,6 @@ def _value(change: FactChange, side: Side) -> Value | None:
 
 
 def _graft_facts(capture: Capture, change: FactChange) -> Facts:
-    """The facts of a graft; its findings only where the change is one of them."""
     wants_findings = change.name == "findings" and capture.has_compiled
     codes = [finding.code for finding in findings_of(capture)] if wants_findings else None
     return facts_of(capture, codes, of_one_source=change.name in OF_ONE_SOURCE)
@@ -553,7 +545,6 @@ def _number(value: Value | None) -> float | None:
 
 
 def _value_text(change: FactChange, facts: Facts) -> str:
-    """The fact of a graft as text: `115`."""
     if change.name in OF_ONE_SOURCE:
         like = _like_of(change, facts)
         return f"as {like}" if like is not None else "as neither"

@@ -275,7 +275,6 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
 
 
 def _layouts(text: str) -> set[tuple[object, ...]]:
-    """The layouts of a module, without what only other versions write."""
     return {_without_ctas(read_encoding(alias)) for alias in read_aliases(text).values()}
 
 

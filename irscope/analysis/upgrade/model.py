@@ -71,7 +71,6 @@ class Guilty:
     diff: TextDiff | None
     """The IR after it, before against after."""
     proof: str = ""
-    """How it was confirmed, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ class Blame:
     """Where a change comes from."""
 
     change: FactChange
-    """The change that was followed."""
     stages: tuple[str, ...]
     """The stage that makes it; several where it could not be told which, none where nothing could be."""
     probes: tuple[Probe, ...]
@@ -192,7 +190,6 @@ class Upgrade:
     versions: tuple[str, str]
     """Of Triton: (before, after)."""
     rows: tuple[UpgradeRow, ...]
-    """As the captures come."""
     source_versions: tuple[str, ...] = ()
     """Of the Tritons whose front ends made the IR that both compiled; empty where each one's own front end ran."""
     grafts: int = 0

@@ -49,7 +49,6 @@ class MergeProof:
     effects: tuple[str, ...] = ()
     """`10 → 14 registers`; of what is the same, nothing."""
     failure: str = ""
-    """Why the merged kernel could not be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,6 @@ class Merge:
     cause: VariantCause
     how: How
     remaining: int
-    """How many variants of the kernel there are then."""
     groups: tuple[Group, ...] = ()
     proofs: tuple[MergeProof, ...] = field(default=())
     """Of those that were compiled; empty where nothing was tried."""
@@ -220,8 +218,7 @@ def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[
 def without_attributes(source: str, names: Sequence[str], name: str, *, only_alignment: bool) -> str | None:
     """The front end's IR as it is without what a parameter was specialised on; None if it cannot be found there.
 
-    Args:
-        only_alignment: whether all but the divisibility stays.
+    `only_alignment`: whether all but the divisibility stays.
     """
     kernel = parse_mlir(source).kernel
     if kernel is None or names.count(name) != 1 or len(names) != len(kernel.parameters):

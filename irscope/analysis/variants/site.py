@@ -76,7 +76,6 @@ class _Specialisation:
     values: Mapping[Key, str]
 
     def without(self, name: str) -> tuple[tuple[Key, str], ...]:
-        """The rest, as something that can be compared, for launches that no longer differ in a parameter or option."""
         return tuple(sorted(row for row in self.values.items() if row[0][1] != name))
 
     def state_of(self, name: str) -> str:
@@ -96,11 +95,7 @@ class _Specialisation:
 
 
 def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str]) -> _Specialisation:
-    """The specialisation of a capture.
-
-    Args:
-        runtime: the parameters that are arguments of the IR in some variant, so that a constant is a specialised value.
-    """
+    """`runtime`: the parameters that are arguments of some variant's IR, so that a constant is a specialised value."""
     values: dict[Key, str] = {}
     constants = dict(capture.launch.constants)
     attributes = dict(capture.launch.attributes)
@@ -158,8 +153,6 @@ class KernelVariant:
     specialisation: _Specialisation
     code: str
     """A digest of its machine code and how it is launched, without debug information; empty if it has none."""
-    source: str
-    """A digest of the front end's IR without locations; empty if it has none."""
     unused: frozenset[str]
     """The parameters that are arguments of the front end's IR, and that nothing there uses."""
     arguments: frozenset[str]
@@ -184,8 +177,6 @@ class VariantCause:
     """How many pairs of variants differ in nothing else."""
     same_code: int
     """How many of these have the same machine code."""
-    same_source: int
-    """How many of these have the same IR from the front end."""
     is_tuned: bool
     """Whether it is a setting of `@triton.autotune`."""
     remaining: int
@@ -234,13 +225,11 @@ def _variant(capture: Capture) -> KernelVariant:
         for operation in kernel.walk():
             read = [*operation.operands, *(first for _, first in operation.carried)]
             used.update(own[value] for value in read if value in own)
-    digest = hashlib.sha256(strip_locations(source, "mlir").encode("utf-8", "surrogatepass")).hexdigest()
     return KernelVariant(
         capture.id,
         capture.launch,
         _Specialisation({}),
         code_of(capture),
-        digest if source else "",
         frozenset(names) - used,
         frozenset(names),
         figures_of(capture),
@@ -342,7 +331,6 @@ def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: 
         text.lines_of(name),
         len(pairs),
         sum(a.code == b.code != "" for a, b in pairs),
-        sum(a.source == b.source != "" for a, b in pairs),
         is_tuned,
         len(groups),
     )

@@ -91,7 +91,9 @@ def kept_failure(capture: Capture) -> Kept:
         )
     likeness = likeness_of(failure)
     holds = _of_one(lambda other: likeness.is_of(other.failure))
-    return Kept(_failure_text(failure), holds, likeness, _stage_of(failure))
+    # What does not fit has been made.
+    stage = "" if failure.kind == "fit" else failure.stage
+    return Kept(_failure_text(failure), holds, likeness, stage)
 
 
 def _failure_text(failure: Failure) -> str:
@@ -102,11 +104,6 @@ def _failure_text(failure: Failure) -> str:
 
 def _of_one(holds: Callable[[Capture], bool]) -> Judge:
     return lambda request, made: holds(made[0]) if made else request
-
-
-def _stage_of(failure: Failure) -> str:
-    # What does not fit has been made.
-    return "" if failure.kind == "fit" else failure.stage
 
 
 def kept_finding(capture: Capture, code: str) -> Kept:

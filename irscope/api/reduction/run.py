@@ -267,7 +267,6 @@ class Reduction:
     def _known(
         self, kept: Kept, made: Capture, taken: Mapping[str, int], candidates: Candidates, signal: int
     ) -> dict[str, Any]:
-        """What is known of either reduction. `made`: what its result is compiled to."""
         environment = made.environment
         own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
         return {
@@ -395,7 +394,6 @@ class Reduction:
 
 
 def _interruption(work: Callable[[], None]) -> int:
-    """The signal that interrupted some work; 0 for none."""
     try:
         work()
     except (Interrupted, KeyboardInterrupt) as stop:

@@ -367,7 +367,6 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _one(subject: str, *, sass: bool = False) -> Capture:
-
     capture = stored_capture(subject)
     return with_sass(capture) if sass else capture
 

@@ -195,10 +195,8 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
                 "Repeated, the check judged one side differently: the check is not deterministic, this means nothing.\n"
             )
     if found.diff is not None:
-        body = render_unified(
-            found.diff.text_diff, color=color, context=context, left_name="before", right_name="after"
-        )
-        parts.append(f"before and after {found.diff.label}: {found.diff.text_diff.summary}\n{body}")
+        body = render_unified(found.diff, color=color, context=context, left_name="before", right_name="after")
+        parts.append(f"before and after {found.guilty[0]}: {found.diff.summary}\n{body}")
     elif len(found.guilty) == 1:
         commands = " ".join(["irscope diff", found.subject, *_plan_options(found.right.plan)])
         parts.append(f"{found.guilty[0]} has no MLIR to show; {commands} shows its effect.\n")
@@ -230,7 +228,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
         left=_step_json(result, result.left),
         right=_step_json(result, result.right),
         steps=[_step_json(result, step) for step in result.steps],
-        diff=result.diff and {"pass": result.diff.label, "unified": result.diff.text_diff.unified()},
+        diff=result.diff and {"pass": result.guilty[0], "unified": result.diff.unified()},
     )
 
 

@@ -81,10 +81,6 @@ def test_an_operation_has_its_own_and_not_those_of_another_call() -> None:
     widths = [decision.at_once for decision in (wide[0], narrow[0]) if isinstance(decision, ThreadWidth)]
     assert widths == [8, 1]
     assert decisions.about(locations.chain_at(4)) == ()
-    # On its line of Python stand the callers too.
-    assert set(decisions.on(FILE, WIDE)) == set(wide)
-    assert set(decisions.on(FILE, HELPER)) == {*wide, *narrow}
-    assert decisions.on("other.py", HELPER) == ()
 
 
 def test_without_a_log_there_are_none() -> None:

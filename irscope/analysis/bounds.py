@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from irscope.ir.mlir.model import Operation, Value
 from irscope.model.capture import Launch
@@ -15,6 +15,14 @@ _SAME = (
     "arith.extsi", "arith.index_cast",
 )  # fmt: skip
 """Opcodes of the operations that do not change numbers."""
+_UNSIGNED = {
+    "arith.extui": "arith.extsi", "arith.index_castui": "arith.index_cast",
+    "arith.divui": "arith.divsi", "arith.remui": "arith.remsi",
+}  # fmt: skip
+"""Of numbers that are not negative they are the signed ones."""
+_BITWISE: dict[str, Callable[[int, int], int]] = {
+    "arith.xori": int.__xor__, "arith.andi": int.__and__, "arith.ori": int.__or__
+}  # fmt: skip
 _SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _TRUE, _FALSE, _EITHER = (1, 1), (0, 0), (0, 1)
 
@@ -34,7 +42,6 @@ def may_overflow(kernel: Operation, launch: Launch) -> bool:
 
 
 def is_word(one: Operation) -> bool:
-    """Whether it computes integers of 32 bits."""
     return _bits(one) == 32
 
 
@@ -45,45 +52,60 @@ def _bits(one: Operation) -> int:
 
 
 def intervals(
-    kernel: Operation, launch: Launch, known: Mapping[Value, Bounds] | None = None
+    kernel: Operation,
+    launch: Launch | None,
+    known: Mapping[Value, Bounds] | None = None,
+    same: Mapping[Value, Value] | None = None,
 ) -> dict[Value, Bounds | None]:
-    """Value → its bounds, None if they are not known; `known`: those of some values, whatever makes them."""
-    known = known or {}
+    """Value → its bounds, None if they are not known.
+
+    `known`: those of some values, whatever makes them. `same`: arguments of blocks with what each of them is at first.
+    """
+    known, same = known or {}, same or {}
     held: dict[Value, Bounds | None] = {}
+    record = launch.record if launch is not None else None
     for value, _, _ in kernel.parameters:
-        row = launch.record.argument(value.name.removeprefix("%")) if launch.record is not None else None
+        row = record.argument(value.name.removeprefix("%")) if record is not None else None
         given = row.value if row is not None and row.kind == "scalar" else None
         held[value] = (given, given) if isinstance(given, int) else None
     for one in kernel.walk():
+        for region in one.regions if same else ():
+            for argument in (argument for block in region.blocks for argument in block.arguments if argument in same):
+                held[argument] = held.get(same[argument])
         operands = [held.get(operand) for operand in one.operands]
         if one.name == "scf.for" and len(operands) > 1 and one.regions and one.regions[0].blocks[0].arguments:
             first, last = operands[0], operands[1]
             counted = (first[0], max(first[0], last[1])) if first is not None and last is not None else None
             index = one.regions[0].blocks[0].arguments[0]
-            held[index] = known.get(index, counted)
+            held[index] = held.get(same[index]) if index in same else known.get(index, counted)
         bounds = _of(one, operands, launch)
         held |= {result: known.get(result, bounds) for result in one.results}
     return held
 
 
-def _of(one: Operation, operands: Sequence[Bounds | None], launch: Launch) -> Bounds | None:
+def _of(one: Operation, operands: Sequence[Bounds | None], launch: Launch | None) -> Bounds | None:
     if one.kind == "constant" and one.opcode != "make_range":
         number = one.constant
         return (int(number), int(number)) if isinstance(number, int) else None
     if one.opcode == "make_range":
         start, end = one.attribute("start"), one.attribute("end")
         return (start, end - 1) if isinstance(start, int) and isinstance(end, int) else None
-    if one.opcode in ("get_program_id", "get_num_programs") and launch.grid is not None:
+    if one.opcode in ("get_program_id", "get_num_programs") and launch is not None and launch.grid is not None:
         size = launch.grid["xyz".index(str(one.attribute("axis")))]
         return (0, size - 1) if one.opcode == "get_program_id" else (size, size)
+    if one.name == "arith.select" and operands[0] in (_TRUE, _FALSE):
+        return operands[1 if operands[0] == _TRUE else 2]
     if _bits(one) == 1 and len(operands) == 2:
         return _truth(one, operands[0], operands[1])
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
         return None
-    if one.opcode in _SAME:
+    name = one.name
+    if name in _UNSIGNED:
+        name = _UNSIGNED[name] if all(low >= 0 for low, _ in known) else ""
+    if name in _SAME or one.opcode in _SAME:
         return known[0]
-    return _of_two(one.name, known[0], known[1]) if len(known) == 2 else None
+    return _of_two(name, known[0], known[1]) if len(known) == 2 else None
 
 
 def _truth(one: Operation, left: Bounds | None, right: Bounds | None) -> Bounds:
@@ -98,6 +120,8 @@ def _truth(one: Operation, left: Bounds | None, right: Bounds | None) -> Bounds:
             return _TRUE if left[1] < right[0] else _FALSE if left[0] >= right[1] else _EITHER
         if predicate.endswith(("le", "ge")):
             return _TRUE if left[1] <= right[0] else _FALSE if left[0] > right[1] else _EITHER
+        if left[0] == left[1] and right[0] == right[1]:
+            return _TRUE if (left == right) == (predicate == "eq") else _FALSE
         return _EITHER
     left, right = left or _EITHER, right or _EITHER
     if one.name == "arith.andi":
@@ -126,4 +150,7 @@ def _of_two(name: str, one: Bounds, other: Bounds) -> Bounds | None:
         if one[0] == one[1] >= 0 and other[0] == other[1]:
             return one[0] % other[0], one[0] % other[0]
         return (0 if one[0] >= 0 else 1 - other[1]), min(max(one[1], 0), other[1] - 1)
+    if name in _BITWISE and one[0] == one[1] and other[0] == other[1]:
+        known = _BITWISE[name](one[0], other[0])
+        return known, known
     return None
