@@ -100,7 +100,6 @@ def warps_of(encoding: Encoding) -> int | None:
 
 
 def blocks_of(encoding: Encoding) -> int:
-    """The CTAs of the cluster that a layout is for."""
     for holder in _chain(encoding):
         for name in ("CGALayout", "block"):
             if isinstance(bases := holder[name], tuple):

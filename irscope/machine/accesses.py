@@ -250,7 +250,6 @@ def tile_place(step: Step, frame: Bindings) -> tuple[Descriptor, Sequence[Array]
 
 
 def load_described(machine: Machine, step: Step, frame: Bindings, shape: Sequence[int]) -> Array:
-    """The tile that an operation reads."""
     tensor, offsets, rows = tile_place(step, frame)
     return load_tile(machine, tensor, offsets, frame, shape, rows)
 

@@ -25,7 +25,6 @@ from irscope.machine.elementwise import reciprocal_root
 from irscope.machine.values import Array, unsigned
 
 MOVED_RUNS = 2
-"""Runs of the baseline on moved inputs."""
 _NOISE_FACTOR = 4.0
 """Times the largest deviation that moved inputs gave at an element."""
 _WIDE_FLOOR_ULPS = 8.0

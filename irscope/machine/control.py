@@ -56,11 +56,9 @@ class Bindings:
         return found
 
     def array(self, value: Value) -> Array:
-        """An array, as `held`."""
         return cast(Array, self.held(value))
 
     def assign(self, values: Iterable[Value], held: Iterable[Held]) -> None:
-        """Define values."""
         self.values.update(zip(values, held, strict=True))
 
 
@@ -125,7 +123,6 @@ class Step:
         return default
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """An attribute that lists integers."""
         value = self.attribute(name)
         listed = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
         return tuple(int(one) for one in listed)
@@ -137,7 +134,6 @@ class Step:
         return self._groups[name]
 
     def arrays(self, frame: Bindings, name: str) -> tuple[Array, ...]:
-        """The arrays of a group of operands."""
         return tuple(frame.array(value) for value in self.group(name))
 
     def dtype_of(self, name: str) -> np.dtype[Any]:
@@ -157,14 +153,12 @@ class Step:
         return frame.array(group[0]) if group else None
 
     def view(self, frame: Bindings, name: str) -> MemoryView:
-        """The memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, MemoryView):
             raise self.not_run(f"its operand {name!r} is not a view of shared or tensor memory")
         return found
 
     def descriptor(self, frame: Bindings, name: str) -> Descriptor:
-        """The tensor in global memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, Descriptor):
             raise self.not_run(f"its operand {name!r} is not a tensor descriptor")
@@ -270,7 +264,6 @@ class Machine:
         self._used: set[Value] | None = None
 
     def program_at(self, frame: Bindings, place: int) -> tuple[int, int, int]:
-        """The program at a place of a frame."""
         return self.program_of(frame.rows[place])
 
     def program_of(self, row: int) -> tuple[int, int, int]:
@@ -279,13 +272,11 @@ class Machine:
         return x, y, z
 
     def is_used(self, value: Value) -> bool:
-        """Whether any operation uses a value."""
         if self._used is None:
             self._used = {value for one in self.module.walk() for value in one.operands}
         return value in self._used
 
     def run(self, arguments: Sequence[Held]) -> None:
-        """Run the kernel."""
         kernel = self.module.kernel
         if kernel is None:
             raise NotRun("the module has no function")

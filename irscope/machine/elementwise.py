@@ -326,7 +326,6 @@ def _ends(values: Array, from_left: bool) -> Array:
 
 
 def set_bits(values: Array) -> Array:
-    """How many bits of each number are set."""
     numbers = unsigned(values)
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(numbers).astype(values.dtype)

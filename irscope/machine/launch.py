@@ -43,13 +43,10 @@ _MOST_ELEMENTS = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
-    """A pointer to a place in a storage."""
-
     storage: NDArray[np.uint8]
     """All its bytes; arguments with one and the same array share memory. The run writes into it."""
     offset_bytes: int = 0
     name: str = ""
-    """Of the argument, for messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +62,6 @@ class HostDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits of a run."""
-
     memory_bytes: int = 4 << 30
     """Of the tensors of a launch: a run takes three times as much."""
     seconds: float | None = None

@@ -115,7 +115,6 @@ class FollowedLoop:
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """The fewest and the most iterations."""
         step = self.step.value
         way = add(replace(self.stop, bits=64), replace(self.start, bits=64), -1)
         if step is None or step <= 0:

@@ -96,7 +96,6 @@ class GlobalMemory:
         return self._bytes[start : start + self._sizes[storage]]
 
     def peek(self, address: int, size: int) -> bytes:
-        """The bytes at an address of a storage."""
         return self._bytes[address - _BASE : address - _BASE + size].tobytes()
 
     def allocate(self, size: int) -> int:

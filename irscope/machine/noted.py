@@ -272,7 +272,6 @@ def _shape_of_pointers(step: Step) -> tuple[int, ...]:
 
 
 def _without_programs(number: Number, shape: tuple[int, ...]) -> Number:
-    """A number of one program, of a shape; raises ValueError for another one."""
     missing = len(shape) + 1 - number.ndim
     number = number.shaped(lambda array: array.reshape((*(1,) * missing, *array.shape))[0])
     return replace(number, known=np.broadcast_to(number.known, shape))

@@ -217,7 +217,6 @@ class _Watch:
         self._sums: dict[tuple[int, int], _Sum] = {}
 
     def note(self, machine: Machine, step: Step, frame: Bindings, results: Sequence[Held]) -> None:
-        """Note what an operation gave."""
         for place, held in enumerate(results):
             kind = step.types[place]
             element = kind.element if kind.form == "tensor" and kind.element is not None else kind
@@ -267,7 +266,6 @@ class _Watch:
         return line_text(place_of(self._locations.chain_at(line), self._file))
 
     def values(self) -> list[ObservedValue]:
-        """All values, in the order of the text."""
         found: list[ObservedValue] = []
         for row in sorted(self._sums.values(), key=lambda one: (one.operation.first_line, one.place)):
             operation, line = row.operation, row.operation.first_line

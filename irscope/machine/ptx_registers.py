@@ -39,8 +39,6 @@ class DivergentBarrier(StuckThreads):
 
 @dataclass(slots=True, eq=False)
 class PtxStep:
-    """An instruction that is executed."""
-
     item: Instruction
     name: str
     suffixes: list[str]
@@ -58,8 +56,6 @@ class PtxStep:
 
 @dataclass(slots=True, eq=False)
 class CtaGroup:
-    """Threads at one instruction."""
-
     at: int
     threads: _Integers
     blocked: Callable[[], bool] | None = None

@@ -47,8 +47,6 @@ class _Group:
 
 @dataclass(slots=True)
 class Mbarrier:
-    """The state of one mbarrier."""
-
     count: int
     missing: int
     """Arrivals that the phase still waits for."""

@@ -306,7 +306,6 @@ class Interpreter(Machine):
         return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
 
     def operands(self, step: Step) -> list[Array | Number]:
-        """What an operation computes with."""
         return [self.integers(value) for value in step.operands]
 
     def computed(self, step: Step) -> Sequence[Held]:

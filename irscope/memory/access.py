@@ -77,10 +77,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class GlobalAccess:
-    """One operation that accesses global memory."""
-
     operation: str
-    """`tt.load`."""
     line: int
     """In the TTGIR text, 1-based."""
     action: Literal["load", "store", "atomic", "copy"]
@@ -107,7 +104,6 @@ class GlobalAccess:
     """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some iterations of a
     loop."""
     launch: Traffic
-    """Of all programs."""
     certainty: Certainty
     """Whether the launch's traffic is exact, lies between two figures, or was scaled up from a sample."""
     basis: str
@@ -119,7 +115,6 @@ class GlobalAccess:
 
     @property
     def unit(self) -> str:
-        """What is counted, in words."""
         return "sectors" if self.unit_bytes == 32 else "cache lines"
 
     @property

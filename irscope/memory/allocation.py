@@ -93,14 +93,12 @@ class AllocatedMemory:
     limit: int | None
     """What a block can have on the target; None if it is not known."""
     buffers: tuple[Buffer, ...]
-    """In the order of the program."""
     steps: tuple[_ProgramPoint, ...]
     loops: tuple[tuple[int, int], ...]
     """The half-open interval of each loop, in program order."""
 
     @property
     def unit(self) -> str:
-        """`bytes` or `columns`."""
         return "bytes" if self.space == "shared" else "columns"
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
@@ -120,7 +118,6 @@ class AllocatedMemory:
 
     @property
     def peak_step(self) -> _ProgramPoint:
-        """The operation of the peak."""
         return self.steps[self.peak]
 
 

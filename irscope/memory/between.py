@@ -20,7 +20,6 @@ class Conversion:
     moved_share: float
     """The share of the destination's registers whose element the same thread did not hold before, 0 to 1."""
     bytes: int
-    """Of the tensor."""
     wavefronts: int
     """Per warp, at least: one for 128 bytes that lanes exchange, two for 128 bytes through shared memory."""
     kind: Literal["conversion"] = "conversion"

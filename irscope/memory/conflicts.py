@@ -68,12 +68,10 @@ class _SharedAccess:
 
     @property
     def ways(self) -> float:
-        """1.0 without conflicts; 2.0 for two-way conflicts."""
         return self.wavefronts / max(self.minimum_wavefronts, 1)
 
     @property
     def excess(self) -> int:
-        """Wavefronts above the minimum."""
         return self.wavefronts - self.minimum_wavefronts
 
 

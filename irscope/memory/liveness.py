@@ -21,7 +21,6 @@ class _Block:
     around: Operation
     """The operation whose region it is in."""
     siblings: dict[str, _Block]
-    """The blocks of its region by label."""
     successors: list[_Block] = field(default_factory=list["_Block"])
     predecessors: list[_Block] = field(default_factory=list["_Block"])
 
@@ -108,7 +107,6 @@ class Liveness:
 
     @property
     def steps(self) -> int:
-        """The number of operations."""
         return self._numbers[id(self._function)] + 1
 
     def number_of(self, operation: Operation) -> int:

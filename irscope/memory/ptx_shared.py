@@ -38,10 +38,7 @@ _ROW_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class _SharedInstruction:
-    """One shared access of the PTX."""
-
     line: int
-    """In the PTX, 1-based."""
     is_store: bool
     bits_per_thread: int
     wavefronts: int | None
@@ -66,7 +63,6 @@ class _SharedWork:
 
     @property
     def ways(self) -> float:
-        """1.0 without conflicts; 2.0 for two-way conflicts."""
         return self.wavefronts / max(self.minimum_wavefronts, 1)
 
     def __str__(self) -> str:

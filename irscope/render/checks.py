@@ -30,7 +30,6 @@ def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
 
 
 def _file_uri(path: str) -> str:
-    """A path as a URI: relative as it is, absolute as `file://`."""
     return f"file://{quote(path)}" if path.startswith("/") else quote(path)
 
 
@@ -191,7 +190,6 @@ def _property(text: str) -> str:
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The object that `irscope check --json` prints."""
     return picked(report, "passed vacuous better notes", captures=[_capture_json(one) for one in report.captures])
 
 

@@ -127,7 +127,6 @@ class _Side:
         ]
 
     def open_orders(self) -> list[str]:
-        """What the TTGIR leaves open."""
         reasons: list[str] = []
         products = {
             value for one in self.module.walk() if one.opcode == "arith.mulf" for value in one.results

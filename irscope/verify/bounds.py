@@ -20,8 +20,6 @@ from irscope.verify.trace import ElementAccess, Listener, Observed
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """A tensor argument of the launch."""
-
     path: str
     storage: int
     offset_bytes: int

@@ -68,7 +68,6 @@ def verify_briefly(capture: Capture, earlier: Sequence[Capture], most: int = MOS
 
 
 def _launches_of(capture: Capture) -> Iterator[Capture]:
-    """One capture for each launch of a compile."""
     yield capture
     for other in capture.launch.others:
         yield replace(capture, launch=replace(capture.launch, grid=other.grid, record=other.record, others=()))

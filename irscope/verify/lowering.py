@@ -38,9 +38,7 @@ class _LoweredRun:
 
     agreement: Agreement
     before: dict[str, Array]
-    """Each tensor after the TTGIR."""
     after: dict[str, Array]
-    """Each tensor after the PTX."""
 
     def wrong(self) -> tuple[str, tuple[int, ...]] | None:
         """A tensor and an element of it whose difference no order of sums explains; None if there is none.

@@ -27,7 +27,6 @@ from irscope.verify.threads import Owners
 from irscope.verify.trace import is_of_cta
 
 _EFFORT = 20_000_000
-"""Of the solver for one question."""
 _MOST_ACCESSES = 48
 _MOST_REASONS = 4
 
@@ -50,7 +49,6 @@ class _Access:
     conditions: list[Term]
     """Of the regions that it stands in, and of its mask."""
     repeats: bool
-    """Whether it stands in a loop."""
 
     @property
     def facts(self) -> list[Term]:

@@ -118,7 +118,6 @@ def verify_launch(
 
 class _Verifier(LaunchRuns):
     def verdict(self) -> SafetyVerdict:
-        """All checks, each as far as it can be done."""
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)

@@ -32,7 +32,6 @@ RaceKind = Literal[
 _WARP = 32
 _MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
-"""Of the tables of clocks."""
 _PENDING = 1 << 30
 """The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
@@ -64,7 +63,6 @@ class _BeyondShared:
     thread: int
     writes: bool
     place: int
-    """The byte."""
 
 
 class _Places:
@@ -314,7 +312,6 @@ class SharedOrder(CtaListener):
         self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
         visible: Array | None, unit: int, time: int, writes: bool,
     ) -> None:  # fmt: skip
-        """Take an access by a unit."""
         places = self._of(space)
         who = np.full(len(where), thread)
         rows = np.broadcast_to(known, (len(where), len(known)))

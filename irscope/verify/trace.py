@@ -34,14 +34,11 @@ _MOST_CLOCKS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ElementAccess:
-    """An element that one program accesses."""
-
     operation: Operation
     program: int
     element: tuple[int, ...]
     address: int
     path: str
-    """The argument."""
     detail: str = ""
 
 
@@ -54,7 +51,6 @@ class Observed:
     """`load`, `store` or `atomic`."""
     is_volatile: bool
     programs: Array
-    """The number of the program."""
     elements: Array
     """The index of the element, flat in `shape`."""
     addresses: Array
@@ -81,7 +77,6 @@ class Numbering:
         self._of: dict[int, int] = {}
 
     def of(self, item: object) -> int:
-        """The number of an operation."""
         if id(item) not in self._of:
             self._of[id(item)] = len(self.items)
             self.items.append(item)
@@ -198,7 +193,6 @@ class Tracer:
         self.last: Observed | None = None
         """The access that was observed last: the one that fails, where an access fails."""
         self.step: Operation | None = None
-        """The operation that was executed last."""
         self.executors: Mapping[str, Executor] = {
             operation.opcode: self._wrapped(EXECUTORS.get(operation.opcode)) for operation in module.walk()
         }
@@ -506,7 +500,6 @@ class _Clocks:
         return tuple(dict.fromkeys(self._releases.get(program, [])[self._stamps[0, place] - 1 :]))
 
     def stamp(self, row: int, places: Array, programs: Array) -> None:
-        """Note the time of accesses."""
         self._stamps[row, places] = self._known[programs, programs]
 
     def is_ordered(self, row: int, places: Array, before: Array, programs: Array) -> Array:
@@ -523,7 +516,6 @@ class WrittenBytes(Listener):
 
     @property
     def contents(self) -> dict[int, int]:
-        """Address → byte."""
         memory = self._memory
         if memory is None or not self._places:
             return {}

@@ -33,15 +33,12 @@ class BasicBlock:
     calls: tuple[str, ...] = ()
     """The functions it calls; an empty name where a register holds the address."""
     blocks: int = 1
-    """How many basic blocks it stands for."""
     is_loop: bool = False
-    """Whether it stands for a whole loop."""
     faded: bool = False
     """Whether it is only a neighbour of the selected blocks."""
 
     @property
     def name(self) -> str:
-        """Its first label, or else its number."""
         return self.labels[0] if self.labels else f"block {self.number}"
 
 

@@ -36,7 +36,6 @@ class _PtxOpcode:
     """An opcode taken apart: `ld.global.L1::evict_last.v4.b32`."""
 
     name: str
-    """`ld`."""
     modifiers: tuple[str, ...] = ()
     """All that stands behind the name, in its order."""
     types: tuple[str, ...] = ()
@@ -90,7 +89,6 @@ def _bits(name: str) -> int:
 
 @lru_cache(4096)
 def ptx_opcode(opcode: str) -> _PtxOpcode:
-    """Take an opcode apart."""
     name, *modifiers = opcode.split(".")
     types = tuple([part for part in modifiers if _type_of(part)])
     vectors = [int(part[1:]) for part in modifiers if part in ("v2", "v4", "v8")]

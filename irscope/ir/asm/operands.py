@@ -49,7 +49,6 @@ def opcode_rows(table: str) -> tuple[tuple[str, ...], ...]:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a row of a table."""
     return frozenset(text.split())
 
 
@@ -76,8 +75,6 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand of PTX, taken apart."""
-
     kind: Literal["name", "number", "vector", "pair", "address", "group"]
     """A register, label or symbol; a number; `{…}`; `d|p`; `[…]`; `(…)`."""
     name: str = ""
@@ -91,7 +88,6 @@ class Operand:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names in it, in the order of the text."""
         own = (self.name,) if self.name else ()
         return own + tuple([name for part in self.parts for name in part.names])
 

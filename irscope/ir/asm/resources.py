@@ -44,7 +44,6 @@ class _ElfSection:
     flags: int
     address: int
     offset: int
-    """Bytes from the start of the file."""
     size_bytes: int
 
     @property
@@ -55,27 +54,21 @@ class _ElfSection:
 
 @dataclass(frozen=True, slots=True)
 class _ElfSymbol:
-    """One entry of a symbol table."""
-
     name: str
     kind: str
     """`FUNC`, `OBJECT`, …"""
     value: int
     size_bytes: int
     section: int
-    """Index of its section."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Elf:
-    """An ELF file, its parts read."""
-
     sections: tuple[_ElfSection, ...]
     symbols: tuple[_ElfSymbol, ...]
     data: bytes
 
     def section(self, name: str) -> _ElfSection | None:
-        """The first section of that name."""
         return next((section for section in self.sections if section.name == name), None)
 
     def contents(self, section: _ElfSection) -> bytes:
@@ -96,7 +89,6 @@ class _Elf:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of the functions that have code, in the order of the file."""
         named = [section.name.removeprefix(".text.") for section in self.sections if section.name.startswith(".text.")]
         return tuple(named or dict.fromkeys(symbol.name for symbol in self.symbols if symbol.kind == "FUNC"))
 

@@ -209,7 +209,6 @@ class _Widths:
         self.matrix = matrix
 
     def of(self, index: int, before: str, file: str, after: str) -> int:
-        """The registers of a hole in operand `index`."""
         if file in ("P", "UP", "B"):
             return 1
         if before.endswith("[") or "[" in self.operands[index]:

@@ -266,7 +266,6 @@ class _InlineSites:
         self.parents: dict[_Place, Chain] = {}
 
     def begin(self, function: str) -> None:
-        """Begin another function, and forget the places of the last one."""
         self.function = function
         self.parents = {}
 

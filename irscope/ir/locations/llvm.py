@@ -141,7 +141,6 @@ def joined(directory: str, file: str) -> str:
 
 
 def read_llvm(text: str) -> TextLocations:
-    """The locations of each line of an LLVM module."""
     lines = text_lines(text)
     debug = _DebugChains(lines)
     table = ChainTable()

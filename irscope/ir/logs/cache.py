@@ -60,8 +60,6 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of one kernel in one folder."""
-
     kernel: str
     root: Path
     """The requested folder: nothing outside it is read."""

@@ -132,8 +132,6 @@ _MAX_HEADER = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _DumpBlock:
-    """One header, and the IR under it."""
-
     when: Literal["before", "after"]
     name: str
     """The name of the pass's C++ class, as MLIR prints it."""
@@ -149,9 +147,7 @@ class _DumpBlock:
     between: str
     """The text between the IR and the next header: output of other programs, and MLIR's diagnostics."""
     start: int
-    """Where the header begins in the log."""
     end: int
-    """Where the IR ends in the log."""
 
 
 def _read_blocks(log: str) -> Iterator[_DumpBlock]:
@@ -286,7 +282,6 @@ class _Pass:
 
     block: _DumpBlock
     text: str | None
-    """The IR before it."""
     after: str | None = None
     """The IR after it, if MLIR printed it."""
     failed: bool = False
@@ -297,7 +292,6 @@ class _Pass:
 
     @property
     def kernel(self) -> str:
-        """The kernel of its dump; empty if the dump has none."""
         if self._kernel is None:
             text = self.text or self.after
             self._kernel = kernel_of_module(text) if text is not None else ""

@@ -38,7 +38,6 @@ class TracedGraph:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Of each kernel, the constants and options of its configuration, if it was chosen when it was compiled."""
     compile_us: dict[str, int] = field(default_factory=dict[str, int])
-    """How long each kernel's compile took."""
 
 
 def is_torch_trace(text: str) -> bool:

@@ -101,8 +101,6 @@ class OpBlock:
 
 @dataclass(slots=True)
 class EditableModule:
-    """A module in MLIR's generic form that can be edited."""
-
     operations: list[Op]
     """The top-level ones; usually `builtin.module` alone."""
     types: dict[int, str]
@@ -115,7 +113,6 @@ class EditableModule:
     """Greater than every value and key."""
 
     def copy(self: _Module) -> _Module:
-        """A copy that can be edited on its own."""
         return replace(
             self,
             operations=[one.copy() for one in self.operations],
@@ -139,7 +136,6 @@ class EditableModule:
         return [one for one in self.walk() if one.is_function]
 
     def new_key(self) -> int:
-        """A number that nothing has yet."""
         self.next_number += 1
         return self.next_number - 1
 

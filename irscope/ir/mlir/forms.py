@@ -49,7 +49,6 @@ class _Text:
     name: str
     info: OperationInfo | None
     count: int
-    """The number of results."""
     body: str
     """What follows the name, without attribute dictionary and types."""
     types: str

@@ -127,7 +127,6 @@ class Operation:
 
     @property
     def is_of_triton(self) -> bool:
-        """Whether it is of one of Triton's own dialects."""
         return self.name.partition(".")[0] in TRITON_DIALECTS
 
     @property

@@ -181,7 +181,6 @@ class LayoutType:
     form: Literal["tensor", "memdesc"]
     shape: tuple[int, ...]
     element: str
-    """`f16`, `!tt.ptr<f16>`, …"""
     encoding: str
     """As written in the type: an alias, or the whole encoding."""
     space: str = ""

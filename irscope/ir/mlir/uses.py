@@ -21,13 +21,11 @@ class OperationUse:
 
     operation: Operation
     result_types: tuple[LayoutType, ...]
-    """The types of the results that have a layout."""
     types: tuple[LayoutType, ...]
     """Every type with a layout in its text, in order."""
     text: str
     """Its first and its closing line, without the location."""
     loops: int = 0
-    """The number of loops around it."""
 
     @property
     def line(self) -> int:
@@ -66,11 +64,9 @@ class ModuleUses:
         return self.locations.chain_at(use.line)
 
     def place_of(self, use: OperationUse) -> Place:
-        """The lines of the user's code that an operation comes from, innermost first."""
         return self.place_at(use.line)
 
     def place_at(self, line: int) -> Place:
-        """The lines of the user's code that a line of the text comes from, innermost first."""
         return place_in(self.module, self.locations, line)
 
 
@@ -123,7 +119,6 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
 
 
 def _with_layout(kind: Type) -> LayoutType | None:
-    """A type with its layout; None for one without."""
     return next(iter(read_types(kind.text)), None)
 
 
@@ -149,8 +144,6 @@ class PointerUse:
 
 @dataclass(frozen=True, slots=True)
 class PointerUses:
-    """The memory accesses of a kernel."""
-
     parameters: tuple[PointerUse, ...] = ()
     """Its pointers and descriptors, in the order of its parameters."""
     elsewhere: bool = False
@@ -159,20 +152,15 @@ class PointerUses:
 
 @dataclass(slots=True)
 class _Flow:
-    """The parameters whose memory each value may point into."""
-
     targets: dict[str, tuple[Value, ...]]
-    """Label of a block of the function → its arguments."""
     sources: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict[tuple[int, int], frozenset[int]])
     changed: bool = False
 
     def of(self, values: Iterable[Value]) -> frozenset[int]:
-        """The parameters that any of these values may point into."""
         empty: frozenset[int] = frozenset()
         return empty.union(*(self.sources.get((value.number, value.index), empty) for value in values))
 
     def add(self, value: Value, sources: frozenset[int]) -> None:
-        """Add parameters that a value may point into."""
         key = (value.number, value.index)
         before = self.sources.get(key, frozenset[int]())
         if not sources <= before:
@@ -301,8 +289,6 @@ _OTHER = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class ArithmeticPrecision:
-    """The precision of a kernel's arithmetic."""
-
     reads_tf32: bool = False
     """Whether a dot reads float32 as TF32, which drops the last 13 bits."""
     rounds_between: bool = True

@@ -400,7 +400,6 @@ class Counter:
     """Line → the traffic of its first execution."""
 
     def traffic(self, execution: AccessExecution) -> Traffic:
-        """The traffic of one execution by one program."""
         addresses, mask = execution.addresses, execution.mask
         begin = int(addresses.known.flat[0])
         key = (
@@ -436,7 +435,6 @@ class Counter:
         return self.known[key]
 
     def shape(self, operation: Operation) -> _InstructionShape:
-        """How the instructions of an operation are."""
         return next(
             (shape for (line, _), shape in self.shapes.items() if line == operation.first_line), _InstructionShape()
         )
@@ -466,7 +464,6 @@ class Counter:
         return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 
     def _widths(self, execution: AccessExecution, threads: ThreadMap) -> tuple[int, int]:
-        """The elements of a lane's part of an instruction, and those that it could have."""
         bits = max(execution.element_bits, 1)
         given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
         possible = widest_vector(*given, max(_WIDEST_BITS // bits, 1), aligned=True)

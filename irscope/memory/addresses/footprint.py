@@ -205,8 +205,6 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What all programs of a launch do."""
-
     executions: Mapping[int, Span]
     """Line of an operation → how often all programs together execute it."""
     open: Mapping[int, tuple[str, ...]]

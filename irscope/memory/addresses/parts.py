@@ -26,7 +26,6 @@ from irscope.memory.addresses.arguments import LaunchArguments
 
 MOST_PROGRAMS = 1 << 22
 _AT_ONCE = 1 << 20
-"""Programs of one run."""
 _MOST_PREDICATES = 4
 _MOST_RUNS, _MOST_WORK = 48, 200_000
 

@@ -115,7 +115,6 @@ class _Drawer:
             self.home.update(dict.fromkeys(loop.body, place))
 
     def draw(self, rows: Mapping[int, Sequence[PartRow]]) -> None:
-        """Add the function's blocks and jumps."""
         self._loop(self.graph, -1, rows)
         for number, jump in enumerate(self.flow.jumps):
             self._jump(number, jump)
@@ -206,7 +205,6 @@ def _mono(content: str) -> str:
 
 
 def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> list[str]:
-    """What the colours and the lines mean, as far as they are drawn."""
     seen = {row.part for found in rows for row in found}
     colors = "  ".join(f"{_mark(part)}{text(meaning)}" for part, meaning in PARTS.items() if part in seen)
     flows = list(flows)
@@ -510,7 +508,6 @@ def _lines(node: Node) -> Iterable[int]:
 
 
 def passes_graph(capture: Capture) -> Drawing | None:
-    """The passes of a capture; None if it holds none."""
     if not (effects := list(pass_effects(capture))):
         return None
     plan = (f"plan: {capture.plan}",) if capture.plan else ()

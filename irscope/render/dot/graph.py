@@ -49,7 +49,6 @@ def in_theme(source: str, name: str | None) -> str:
 
 
 def _style_of(theme: str | None) -> str:
-    """The style of an SVG: without a theme it is dark where the reader's system is."""
     return "" if theme is not None else f"<style>@media(prefers-color-scheme:dark){{{dark_rules()}}}</style>"
 
 
@@ -67,7 +66,6 @@ _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda
 
 
 def has_dot() -> bool:
-    """Whether Graphviz's `dot` is installed."""
     return shutil.which("dot") is not None
 
 
@@ -150,7 +148,6 @@ class Drawing:
         self._graph.edge(source, target, label=label, **style)
 
     def same_rank(self, names: Iterable[str]) -> None:
-        """Put some nodes side by side."""
         with self._graph.subgraph() as row:
             row.attr(rank="same")
             for name in names:
@@ -158,7 +155,6 @@ class Drawing:
 
     @contextmanager
     def frame(self, name: str, label: str, **style: str) -> Generator[Drawing, None, None]:
-        """A frame around what is drawn in the block."""
         with self._graph.subgraph(name=f"cluster_{name}") as inner:
             inner.attr(label=label, labeljust="l", style="rounded,filled", color=BORDER, margin="14", **style)
             yield Drawing(inner)
@@ -198,7 +194,6 @@ def new_drawing(
 
 
 def cell(content: str, attributes: str = 'ALIGN="LEFT"') -> str:
-    """A cell of a table in an HTML label."""
     return f"<TD {attributes}>{content}</TD>"
 
 
@@ -207,7 +202,6 @@ def row(*cells: str) -> str:
 
 
 def small(content: str, longest: int = 200, size: int = 9) -> str:
-    """A text in small letters."""
     return f'<FONT POINT-SIZE="{size}" COLOR="{SOFT}">{text(content, longest)}</FONT>'
 
 

@@ -145,7 +145,6 @@ def _axes_of(shape: Sequence[int]) -> tuple[str, str, list[str]]:
 
 
 def sizes_of(shape: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of the last two dimensions."""
     return (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0] if shape else 1)
 
 
@@ -241,14 +240,12 @@ class Figure:
     facts: tuple[str, ...]
     """Lines under the title: parameters, sizes, copies."""
     rows: int = 0
-    """Of the plane that is shown, in elements."""
     columns: int = 0
     row_axis: str = ""
     column_axis: str = ""
     runs: tuple[Run, ...] = ()
     color_by: str = ""
     colors: int = 0
-    """The number of values that colours stand for."""
     legend: tuple[tuple[int, str], ...] = ()
     """(colour, meaning), for as many as fit."""
     cell_text: str = ""
@@ -256,7 +253,6 @@ class Figure:
     detail_text: str = ""
     """What its second line means."""
     vertical: bool = False
-    """Whether runs go down."""
     missing: str = ""
     """Why there is no picture; or an empty string."""
     mark_text: str = ""
@@ -500,7 +496,6 @@ def _figure(
     make: Callable[[int, int, int, int], Run],
     window: _Window | None = None,
 ) -> Figure:
-    """The figure with its runs, its axes and, if it has none, its legend."""
     most = window.most_runs if window is not None else MAX_RUNS
     plane, runs = _make_runs(plane, figure.vertical, joined, make, most)
     row_axis, column_axis, fixed = _axes_of(shape)

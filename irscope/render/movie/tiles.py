@@ -43,9 +43,7 @@ class Drawn:
     height: float
     rows: int
     columns: int
-    """Those that are shown."""
     whole: tuple[int, int]
-    """All rows and columns."""
     colors: tuple[str, ...]
     """Cells of one size in rows, a digit each: what is held together has one colour. Empty without a layout."""
     held: tuple[tuple[int, int, int], ...]
@@ -53,7 +51,6 @@ class Drawn:
     caption: str
 
     def parts(self) -> Iterator[tuple[int, str]]:
-        """The path of the cells of each colour."""
         high = self.height / max(len(self.colors), 1)
         paths: dict[int, list[str]] = {}
         for row, colors in enumerate(self.colors):

@@ -150,7 +150,6 @@ def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
 
 
 _LARGEST = 8
-"""Operations whose change is named with a pass."""
 
 
 def facts_of(
@@ -405,8 +404,6 @@ def _packed_layout(described: DescribedLayout) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A buffer, and what the page says of it."""
-
     title: str
     """`%a 3×128×64×f16`."""
     at_peak: bool
@@ -422,15 +419,12 @@ class MemoryOverTime:
     held_at_peak: int
     headline: str
     peak: str
-    """Where most is held, in words."""
     holders: tuple[Holder, ...]
     """In the order of the program, as the boxes of the picture are numbered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the page's tab of memory shows."""
-
     costs: tuple[Cost, ...]
     """The rows of global and shared memory of `irscope layout --costs`."""
     assembly: str

@@ -84,8 +84,6 @@ def _telling_parts(capture: Capture) -> dict[str, str]:
 
 
 class Payload:
-    """The data of a report."""
-
     def __init__(
         self,
         captures: Sequence[Capture],
@@ -100,7 +98,6 @@ class Payload:
         """
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
-        """One per capture."""
         self._captures = captures
         self._executes = has_machine()
         self._evaluates = self._executes and len(captures) <= _MOST_EVALUATED
@@ -109,7 +106,6 @@ class Payload:
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
         """Of each kernel, or of both of two captures, the one that others are compared with: its number and texts."""
         self.places_graphs = False
-        """Whether the page has to place a graph."""
         self._kernel = ""
         self._numbers: dict[str, int] = {}
         """The numbers of the IR of one capture."""

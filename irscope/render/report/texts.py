@@ -97,7 +97,6 @@ def pack(value: Any) -> bytes:
 
 
 def as_bytes(value: Any) -> bytes:
-    """A value as JSON in ASCII."""
     return json.dumps(value, separators=(",", ":"), default=str).encode("ascii")
 
 
@@ -264,9 +263,7 @@ class MachineCode:
     registers: int | None
     """What a thread was given; None if it is not known."""
     said: str
-    """What the columns are of, in words."""
     peak: int
-    """The line with the most live registers; 0 if they are not known."""
     lines: tuple[int, ...]
     """Of the instructions, 1-based; each as the step from the one before."""
     live: tuple[int, ...]

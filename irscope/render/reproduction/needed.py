@@ -34,7 +34,6 @@ class _FunctionPlace:
 
     file: str
     line: int
-    """1-based line of the `def`."""
     module: str
     indent: int = 0
     """Columns that the function was indented by, where it is not here."""
@@ -81,7 +80,6 @@ class _File:
                 self.bindings.setdefault(name, []).append(statement)
 
     def defines(self, name: str) -> bool:
-        """Whether a statement other than an import defines a name."""
         return any(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in self.bindings.get(name, ()))
 
     def is_module(self, name: str) -> bool:
@@ -121,7 +119,6 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _globals_of(text: str) -> set[str]:
-    """The global names that a text reads, in whatever scope."""
     top = symtable.symtable(text, "<piece>", "exec")
     names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     waiting = list(top.get_children())
@@ -147,7 +144,6 @@ class _Selection:
         self._ir = next((artifact.data for artifact in capture.artifacts if isinstance(artifact.data, str)), "")
 
     def run(self) -> NeededSource:
-        """Take the kernel, and return all that was taken."""
         kernel = self._capture.launch.kernel
         file = self._files.get(kernel.file)
         whole = self._definition(file, kernel.name, kernel.line) if file is not None else None
@@ -158,7 +154,6 @@ class _Selection:
         return self._result
 
     def take_constant(self, function: str) -> None:
-        """Take a function that is a constant of the launch, `module.name`."""
         module, _, name = function.rpartition(".")
         kernels = self._files.get(self._capture.launch.kernel.file)
         own = [kernels] if module == "__main__" and kernels is not None and kernels.defines(name) else []

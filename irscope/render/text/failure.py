@@ -86,7 +86,6 @@ def ptx_line(capture: Capture) -> int | None:
 
 
 def failure_text(capture: Capture) -> str:
-    """Why a compile failed, as commands print it."""
     failure = capture.failure
     if failure is None:
         return ""

@@ -166,7 +166,6 @@ def _python(chain: Chain, file: str) -> str:
 
 
 def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
-    """The lives of operations as JSON holds them."""
     trail = lives.trail
     return {
         "where": where,
@@ -197,7 +196,6 @@ def _life_json(trail: Trail, life: OperationLife, at: int, file: str) -> dict[st
 
 
 def value_json(trail: Trail, events: Sequence[ValueEvent], file: str) -> list[dict[str, Any]]:
-    """The life of a value as JSON holds it."""
     names = "what value operation=sighting.name line=sighting.line text=sighting.text replacements among"
     return [
         picked(event, names, passes=_labels(trail, event.step), origin=_origin_json(event.origin))
@@ -257,7 +255,6 @@ def entries_text(item: PassLog) -> str:
 
 
 def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
-    """As docs/json.md describes it."""
     labels = _pass_labels(capture)
     return [
         picked(item, "stage index lines_left_out")

@@ -23,7 +23,6 @@ Column = Literal["registers", "marks", "stalls"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 _TITLES: dict[Column, str] = {"registers": "live", "marks": "marks", "stalls": "stalls"}
 _BAR = 8
-"""Characters of the bar of the peak."""
 
 
 class AnnotationColumns:
@@ -122,7 +121,6 @@ def _lines(
 
 
 def annotations_json(found: AnnotatedCode) -> dict[str, Any]:
-    """As docs/json.md describes it."""
     return picked(
         found,
         "stage registers counted_by stalled",
@@ -140,7 +138,6 @@ Line = tuple[str, int]
 _NARROWEST = 44
 """Columns of Python below which the numbers of a line stand under it."""
 _LEAST_ROOM = 20
-"""Columns for the instructions of a line."""
 _GAP = "  "
 _KINDS = 3
 _BOLD = "\x1b[1m{}\x1b[22m"

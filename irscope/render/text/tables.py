@@ -26,7 +26,6 @@ WIDE = 200
 
 _GAP = "  "
 _INDENT = "    "
-"""Of the columns that go below the first."""
 _HEADER = "\x1b[1m{}\x1b[22m"
 _NARROWEST = 32
 """A column of text this wide or narrower is not wrapped."""

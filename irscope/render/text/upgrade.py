@@ -237,7 +237,6 @@ def _diff_lines(diff: TextDiff, most: int) -> list[str]:
 
 
 def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
-    """The same as plain values, every row in it."""
     before, after = upgrade.versions
     rows = [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)]
     return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows) | {
