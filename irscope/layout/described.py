@@ -165,13 +165,8 @@ def choose_layouts(
 ) -> list[DescribedLayout]:
     """The layouts that meet every given choice; those of `names` in the order of the names.
 
-    Args:
-        names: aliases (with or without `#`) and other names as listed (`slice 0 of #mma`), encodings as text, kinds
-            (`nvidia_mma`), or `#alias@128x64` for one shape.
-        value: a value's name, such as `%acc`.
-        operation: an operation's name, such as `tt.dot`.
-        line: a line of Python that uses the layout, or that calls one that does.
-
+    `names`: aliases (with or without `#`) and other names as listed (`slice 0 of #mma`), encodings as text, kinds
+    (`nvidia_mma`), or `#alias@128x64` for one shape. `line`: of Python, which uses the layout or calls one that does.
     Raises UsageError, with the nearest names, if a choice leaves no layout.
     """
     chosen = list(layouts)

@@ -318,15 +318,10 @@ def evaluate(
     programs: Programs,
     contents: Mapping[str, Contents] | None = None,
 ) -> Evaluation:
-    """Evaluate a module's kernel.
+    """Evaluate a TTGIR module's kernel for some programs; what is not among the arguments is unknown.
 
-    Args:
-        module: a TTGIR module.
-        arguments: its parameters; one that is not among them is unknown.
-        programs: which programs.
-        contents: what tensors held, by argument.
-
-    Never raises for what the module holds: what cannot be evaluated is unknown.
+    `contents`: what tensors held, by argument. Never raises for what the module holds: what cannot be evaluated is
+    unknown.
     """
     found = Runner(module, arguments, programs)
     found.noted.known_contents = contents or {}

@@ -123,12 +123,7 @@ class Contents:
 def _loaded_data(addresses: Number, bits: int, source: Source, key: int, contents: Contents | None) -> Number:
     """What a load gives: what an argument held there, as far as that is known; elements of one address have one value.
 
-    Args:
-        addresses: of the elements.
-        bits: of an element, an integer.
-        source: the load.
-        key: tells this execution of it apart.
-        contents: what the argument held that it points into; None if that is not known.
+    `key`: tells this execution of it apart. `contents`: what the argument held that it points into, if that is known.
     """
     tokens = mixed(("load", key), (addresses,))
     low, high = (-1, 0) if bits == 1 else (-FAR, FAR)

@@ -94,10 +94,7 @@ def effect_of(item: Instruction) -> str:
 
 
 def prepared(function: PtxFunction, methods: object, effect: Callable[[Instruction], str]) -> list[PtxStep]:
-    """The instructions that are executed: those with an effect, branches, and what these need.
-
-    `methods`: has the method for each effect. `effect`: its name, empty for none.
-    """
+    """The instructions that are executed: those whose effect names one of `methods`, branches, and what these need."""
     code = function.instructions
     effects = {index: method for index, item in enumerate(code) if (method := effect(item))}
     makers: dict[str, list[int]] = {}
@@ -143,10 +140,7 @@ def _in_flight(code: Sequence[Instruction]) -> set[int]:
 
 
 def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[PtxStep]] | None:
-    """Where both ways of a branch meet, and what they compute until then; None if they do more than compute.
-
-    `ways`: the place of the step that each begins with.
-    """
+    """Where both ways of a branch meet, and what they compute until then; None if they do more than compute."""
     both = _reached(steps, ways[0], set()) & _reached(steps, ways[1], set())
     # One way may begin where both meet; else both lead there.
     for end in dict.fromkeys([ways[1], ways[0], min(both, default=ways[1])]):

@@ -344,13 +344,10 @@ def _limit(target: Target, space: _Space) -> int | None:
 
 
 def paired_lines(text: str, other: str, names: Collection[str]) -> dict[int, int]:
-    """First line of an operation in one text → that of the same operation in the other.
+    """First line of an operation in one text → that of the same operation in the other, before or after some passes.
 
     Operations are alike that have one name, the same types and the same place in Python. Those that are alike are
     paired in order, if both texts have equally many of them.
-
-    Args:
-        other: the module as it was before or after some passes.
     """
     ours, theirs = _alike(text, names), _alike(other, names)
     return {

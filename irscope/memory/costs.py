@@ -42,10 +42,7 @@ _MOVES = ("load", "store", "atomic", "copy", None)
 
 
 def _shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
-    """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text.
-
-    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
-    """
+    """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.ptx_shared import SharedWorks
 
@@ -338,10 +335,7 @@ def costs_of(capture: Capture) -> list[Cost]:
 
 
 def costs_on_chip(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> list[Cost]:
-    """The same without accesses to global memory, whose addresses must be evaluated.
-
-    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
-    """
+    """The same without accesses to global memory, whose addresses must be evaluated."""
     return _ordered(_shared_costs(capture, uses, machine))
 
 

@@ -160,16 +160,7 @@ class Canvas:
         angle: float | None = None,
         behind: str = "",
     ) -> float:
-        """Write a line of text; returns its width.
-
-        Args:
-            x: where it is anchored.
-            y: its base line.
-            size: in pixels.
-            anchor: which part of it stands at `x`.
-            room: pixels that it is cut to.
-            angle: degrees that it is turned by, around its place.
-        """
+        """Write a line of text, cut to `room` and turned by `angle` degrees around its place; returns its width."""
         shown = visible(text)
         if room is not None and width_of(shown, size, bold=bold) > room:
             shown = shorten(shown, max(int(room / (width_of(shown, size, bold=bold) / display_width(shown))), 1))

@@ -43,9 +43,7 @@ _SHORT = 96
 def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> str:
     """For each graph, its kernels with the lines of Python that each comes from; empty where there is no graph.
 
-    Args:
-        captures: (id, capture, which may lack its stages and passes).
-        detailed: whether the nodes of each are told too, and the configurations that it was chosen among.
+    `detailed` adds the nodes of each, and the configurations that it was chosen among.
     """
     groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
     for id_, capture in captures:

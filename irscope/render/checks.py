@@ -237,10 +237,7 @@ RULES = {
 
 
 def sarif_log(report: Report, root: Path, version: str, address: str = "") -> dict[str, Any]:
-    """The log: one run with a result for each breach.
-
-    `root`: what paths are relative to. `address`: where irscope is described; empty if that has no address.
-    """
+    """The log: one run with a result for each breach; `root`: what paths are relative to, `address`: irscope's."""
     used = list(dict.fromkeys(_rule(group.breach) for group in report.groups))
     return {
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",

@@ -135,11 +135,7 @@ def warps_svg(
 ) -> str:
     """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
 
-    Args:
-        title: what it is of, and what stands on the right.
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        lines: line of the TTGIR -> the line of Python that it comes from, as a text.
-
+    `title`: what it is of, and what stands on the right. `lines`: line of the TTGIR -> the line of Python, as a text.
     Raises UsageError for a theme that is none.
     """
     grid = grid_of(found)

@@ -69,12 +69,7 @@ def _first(marked: Array) -> tuple[int, ...]:
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) -> _LoweredRun:
-    """Run the TTGIR and the PTX of one program.
-
-    Args:
-        capture: of a launch.
-        inputs: makes the arguments, the same ones each time.
-        program: its number.
+    """Run the TTGIR and the PTX of one program, on the same inputs.
 
     Raises NotRun where one of both is not executed, WrongProgram where one does what no kernel may do.
     """

@@ -147,11 +147,8 @@ def verify_passes(
 ) -> MeaningVerdict:
     """Compare the meaning of the IR before and after each pass of TTIR and TTGIR, and of the PTX of two programs.
 
-    Args:
-        capture: of a launch that was recorded with its arguments, and with its passes.
-        programs: how many programs of the launch are run at the most; None for all.
-        values: name → the elements of a tensor, or a number, for what the capture does not hold.
-        progress: gets the label of the pass that is being compared.
+    `programs`: how many of the launch are run at the most. `values`: name → the elements of a tensor, or a number,
+    for what the capture does not hold. `progress` gets the label of the pass that is being compared.
     """
     steps = list(changed_texts(capture))
     reason = _not_run(capture) or ("" if len(steps) > 1 else "the capture holds no IR after single passes")

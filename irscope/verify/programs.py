@@ -202,10 +202,8 @@ def prove_programs(
 ) -> _ProgramsProof | None:  # fmt: skip
     """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
 
-    Args:
-        module: the TTIR.
-        place_of: an operation → its line of Python.
-        share_threads: whether one thread alone accesses each element of two operations' tensors.
+    `place_of`: an operation → its line of Python. `share_threads`: whether one thread alone accesses each element of
+    two operations' tensors.
     """
     try:
         import z3

@@ -85,10 +85,7 @@ class SharedOrder(CtaListener):
     def __init__(
         self, threads: int, shared_bytes: int, granule: int, in_order: int = 1, end: int | None = None
     ) -> None:
-        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another.
-
-        `end`: the bytes of shared memory that the launch has, of those that are followed.
-        """
+        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another."""
         self.threads, self._in_order, self._end = threads, in_order, end
         self.beyond: dict[int, _BeyondShared] = {}
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}

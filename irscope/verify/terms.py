@@ -64,13 +64,10 @@ class Terms:
         grid: tuple[NamedTerm, ...], name: str = "", descriptors: Mapping[str, Argument] | None = None,
         wrapping: Container[int] = (),
     ) -> None:  # fmt: skip
-        """Begin with nothing known but the arguments and the grid.
+        """Begin with nothing known but the arguments and the grid; `name` begins its symbols, of one of two programs.
 
-        Args:
-            scalars: the values of integer arguments.
-            name: begins its symbols, where two programs are compared.
-            descriptors: those that the host made, with their sizes and strides; others are no terms.
-            wrapping: lines of operations whose results may wrap: they are taken as any number.
+        `descriptors`: those that the host made, with their sizes and strides; others are no terms. `wrapping`: lines of
+        operations whose results may wrap: they are taken as any number.
         """
         self._wrapping = wrapping
         self.z3, self.scalars, self.tensors = z3, scalars, tensors

@@ -101,11 +101,7 @@ def read_instructions(text: str, kind: StageKind) -> list[Instruction]:
 
 
 def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
-    """The control flow of each function of a text that has instructions. Never raises.
-
-    Args:
-        kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
-    """
+    """The control flow of each function of a text of PTX, SASS, AMDGCN or LLVM IR with instructions. Never raises."""
     return tuple(control_flow_of(function) for function in read_functions(text, kind) if function.instructions)
 
 

@@ -178,15 +178,11 @@ FAMILIES = tuple(sorted({"ld.global.tr", "ld.shared.tr", *_READS, *_WRITES, *_OR
 
 
 def family_of(kind: StageKind, opcode: str, operands: Sequence[str] = ()) -> str | None:
-    """The family of an opcode of one language; None for one that belongs to no family, or that no table knows.
+    """The family of an opcode of PTX, SASS or AMDGCN; None for one of no family, or that no table knows.
 
-    Args:
-        kind: `ptx`, `sass` or `amdgcn`.
-        opcode: with its suffixes: `LDG.E.128`, `ld.global.v4.b32`, `buffer_load_dwordx4`.
-        operands: read if the opcode does not state the width: `cp.async` of PTX, loads to LDS of AMD GPU assembly.
-
-    Returns a family such as `mma`, `wgmma`, `shuffle`, or with the bits that one thread moves `ld.global.128`. Loads
-    and stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills.
+    It is `mma`, `wgmma`, `shuffle` or the like, or with the bits that one thread moves `ld.global.128`. Loads and
+    stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills. Operands are read if
+    the opcode does not state the width: `cp.async` of PTX, loads to LDS of AMD GPU assembly.
     """
     if kind == "sass":
         return sass_family(opcode)

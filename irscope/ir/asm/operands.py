@@ -53,10 +53,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def split_operands(text: str) -> tuple[str, ...]:
-    """Split an operand list at the commas that stand in no bracket, and normalise blanks.
-
-    `{%r1, %r2}, [%rd1 + 0]` has two operands. An empty text has none.
-    """
+    """Split an operand list at the commas that stand in no bracket: `{%r1, %r2}, [%rd1 + 0]` has two operands."""
     text = " ".join(text.split())
     if not text:
         return ()

@@ -163,14 +163,9 @@ _TO_ITSELF = (0xFFFFFFF0, 0xFFFFFFFC)
 def read_resources(
     stage_texts: Mapping[str, str | bytes], metadata: Mapping[str, Any] | None = None, ptxas_log: str = ""
 ) -> Resources:
-    """Gather the resources of a kernel.
+    """The resources of a kernel, by `cubin`, `sass` or `amdgcn`; a number that no source gives is None. Never raises.
 
-    Args:
-        stage_texts: stage to artifact; `cubin`, `sass` and `amdgcn` are read if present.
-        metadata: Triton's metadata of the kernel: `name`, `shared` and `tmem_size` are read.
-        ptxas_log: the output of `ptxas -v`, or an empty string.
-
-    Returns the resources; a number that no source gives is None. Never raises.
+    Of Triton's metadata `name`, `shared` and `tmem_size` are read; `ptxas_log` is the output of `ptxas -v`.
     """
     metadata = metadata or {}
     name = str(metadata.get("name") or "")

@@ -89,10 +89,7 @@ class _DebugChains:
         return honest(frames)
 
     def places(self) -> list[Chain]:
-        """The chains of all locations and functions.
-
-        Locations of inlined calls are included: a call itself may have become instructions.
-        """
+        """The chains of all locations and functions, those of inlined calls included: they may be instructions."""
         kinds = ("DISubprogram", "DILocation")
         return [self.chain(number) for number, node in self.nodes.items() if node.kind in kinds]
 

@@ -86,12 +86,9 @@ def _with_innermost(location: str, own: str, aliases: Mapping[str, str]) -> str:
 
 
 def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) -> tuple[int, ...]:
-    """For each line of assembly made of such a text, the line of its operation, 1-based; 0 for none.
+    """For each line of assembly made of such a text, the line of its operation, 1-based; 0 for none, or for several.
 
-    An instruction that several operations share has none.
-
-    Args:
-        ptx: for SASS, the PTX that it was assembled from.
+    `ptx`: for SASS, the PTX that it was assembled from.
     """
     locations = read_locations(text, kind, ptx=ptx)
     numbers = [
@@ -120,11 +117,7 @@ _USERS = frozenset({
 
 
 def with_loads_of_readers(by_line: Sequence[int], text: str, ttgir: str) -> tuple[int, ...]:
-    """The operation of each line of assembly, each load at the one operation that its operation's operands come from.
-
-    Args:
-        by_line: the first line in the TTGIR of each line's operation; 0 for none.
-    """
+    """The operation of each line of assembly, each load at the one operation that its own one's operands come from."""
     module = parse_mlir(ttgir)
     users = {operation.first_line: operation for operation in module.walk() if _only_uses(operation)}
     readers: dict[tuple[int, str], int] = {}

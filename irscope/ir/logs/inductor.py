@@ -223,10 +223,7 @@ def find_inductor_files(folder: Path) -> InductorFiles:
 
 
 def read_inductor(folders: Sequence[InductorFiles], skipped: Callable[[str], None]) -> Iterator[Capture]:
-    """The captures of folders: those of Triton's caches with their graphs, and of kernels that are in no cache.
-
-    `skipped` is called with a message for each file that cannot be read.
-    """
+    """The captures of folders: those of Triton's caches with their graphs, and of kernels that are in no cache."""
     kernels = tuple(kernel for files in folders for kernel in _generated(files, skipped))
     sources = {name: text for files in folders for name, text in _sources(files, skipped).items()}
     caches = (cache for files in folders for cache in files.caches)

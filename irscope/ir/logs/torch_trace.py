@@ -115,13 +115,7 @@ def trace_files(folder: Path) -> list[Path]:
 
 
 def artifact_event(name: str, text: str, like: str, compile_: Mapping[str, Any]) -> str:
-    """An artifact as lines of a trace.
-
-    Args:
-        name: without suffix: tlparse shows NAME_N.txt.
-        like: a line of the trace, whose time and thread it takes.
-        compile_: as of a TracedGraph.
-    """
+    """An artifact as lines of a trace, with the time and thread of the line `like`; tlparse shows NAME_N.txt."""
     digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
     event = {"artifact": {"name": name, "encoding": "string"}, **compile_, "has_payload": digest}
     rows = "".join(f"\t{row}\n" for row in text.split("\n"))

@@ -51,11 +51,7 @@ def _scalar_map(warps: int, lanes: int) -> ThreadMap:
 
 
 def _lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
-    """The warp instructions of an access.
-
-    Args:
-        width: elements of a lane's part of an instruction, a power of two.
-        once: whether an element that several threads hold is accessed by one of them only.
+    """The warp instructions of an access; `once`: by only one of the threads that hold an element.
 
     Source: Triton's LoadStoreOpToLLVM.cpp (vectors of consecutive registers) and getFreeVariableMasks in
     LinearLayout.cpp (which threads and registers hold copies).
@@ -119,9 +115,7 @@ def widest_vector(
 ) -> int:
     """The elements of the widest vector of consecutive registers whose addresses follow one another.
 
-    Args:
-        mask: a vector lies within it or outside; None for none.
-        aligned: whether it must begin at a multiple of its size.
+    It lies within the mask or outside, and begins at a multiple of its size if `aligned`.
     """
     full = addresses.full()
     known = full.known.reshape(-1)

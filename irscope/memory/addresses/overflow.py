@@ -62,8 +62,7 @@ class Overflow:
 def overflows_of(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int, int, int]) -> tuple[Overflow, ...]:
     """The overflows of a module's kernel that change an address: of each operation the first that is found.
 
-    Args:
-        grid: the programs of the launch. Its last ones are evaluated; if others may overflow, some of them too.
+    The last programs of the grid are evaluated; if others may overflow, some of them too.
     """
     if module.kernel is None or min(grid) < 1:
         return ()

@@ -72,11 +72,9 @@ def render_blocks(
     lines: Mapping[int, str] | None = None,
     register: str = "",
 ) -> Drawing:
-    """The control flow of a text's functions as a graph of graphviz.
+    """The control flow of a text's functions as a graph of graphviz; `lines`: text line -> the line of Python.
 
-    Args:
-        lines: text line -> the line of Python that it comes from, as a text.
-        register: the instructions that name it are shown in place of what stands out.
+    `register`: the instructions that name it are shown in place of what stands out.
     """
     rows = {
         (place, block.number): () if register else parts_of(block.instructions, kind)
@@ -253,12 +251,7 @@ _LONGEST = 44
 def render_dataflow(
     flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] = MappingProxyType({})
 ) -> Drawing:
-    """A dataflow as a graph of graphviz.
-
-    Args:
-        notes: lines below the title: what was folded, what was chosen.
-        lines: text line -> the line of Python that it comes from, as a text.
-    """
+    """A dataflow as a graph of graphviz, `notes` below its title; `lines`: text line -> the line of Python."""
     colors = layout_colors(flow)
     graph = new_drawing("dataflow", title, notes, _legend_rows(flow, colors))
     home: dict[int, list[Node]] = {}

@@ -117,10 +117,7 @@ def _run(command: Sequence[str], source: str, seconds: float = _SECONDS) -> byte
 
 
 def render_svgs(sources: Sequence[str], seconds: float) -> list[str]:
-    """Graphs in the DOT language as SVG, placed by one `dot` within so many seconds of processor time.
-
-    Raises what `render_bytes` does.
-    """
+    """Graphs in the DOT language as SVG, placed by one `dot` within some seconds; raises what `render_bytes` does."""
     if not sources:
         return []
     found = _run(["dot", "-Tsvg"], "\n".join(sources), seconds).decode("utf-8", "replace")

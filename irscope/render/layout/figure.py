@@ -107,9 +107,8 @@ def _make_runs(
 ) -> tuple[_Plane, tuple[Run, ...]]:
     """The runs of a plane, cut to a window if there are too many.
 
-    Args:
-        joined: whether an element (by row-major index) is in one run with the next one, to the right or below.
-        make: the run at (row, column), of a first element and a length.
+    `joined`: whether an element (by row-major index) is in one run with the next one, to the right or below.
+    `make`: the run at (row, column), of a first element and a length.
     """
     rows, columns = plane.rows, plane.columns
     while rows * columns > _MOST_ELEMENTS:
@@ -281,14 +280,10 @@ class _Window:
 def make_figure(
     described: DescribedLayout, color_by: str | None = None, window: _Window | None = None, facts: Sequence[str] = ()
 ) -> Figure:
-    """The figure of a layout.
+    """The figure of a layout; raises UsageError if the colouring does not fit it.
 
-    Args:
-        color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
-        window: what is shown and framed; None for the unit that repeats.
-        facts: more lines for under the title.
-
-    Raises UsageError if the colouring does not fit the layout.
+    `color_by`: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
+    `window`: what is shown and framed; None for the unit that repeats.
     """
     color_by = _checked_color(described, color_by)
     lines = [*([described.parameters] if described.parameters else []), *thread_facts(described)]
@@ -303,10 +298,7 @@ def make_figure(
 
 
 def _unit_of(described: DescribedLayout) -> _Plane:
-    """The plane of a layout in registers or in shared memory, and the unit of it that repeats.
-
-    Raises UsageError for other layouts.
-    """
+    """The plane of a layout in registers or shared memory, and the unit of it that repeats; UsageError for others."""
     if (threads := described.threads) is not None:
         layout = threads.layout
         others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]

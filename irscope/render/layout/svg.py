@@ -171,12 +171,9 @@ _LEAST = 7.5
 
 
 def render_svg(figures: Sequence[Figure], theme: str | None = None, *, beside: bool = False) -> str:
-    """One SVG of figures.
+    """One SVG of figures, below one another.
 
-    Args:
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they
-            must be of one size. Otherwise they stand below one another.
+    `beside`: those of one size stand beside one another, at one scale, in an SVG that is half as wide again.
     """
     canvas = Canvas(theme, _WIDTH * 3 // 2 if beside else _WIDTH)
     top = float(_MARGIN)

@@ -22,11 +22,9 @@ _MAX_LINES = 128
 
 
 def render_terminal(figure: Figure, *, width: int = 100, color: bool = False, scale: int = 1) -> str:
-    """The figure as lines of text.
+    """The figure as lines of text; without 24-bit colours every label names what its colour stands for.
 
-    Args:
-        color: whether to use 24-bit colours; without them every label names what its colour stands for.
-        scale: the least columns of the terminal for an element.
+    `scale`: the least columns of the terminal for an element.
     """
     lines = [visible(figure.title), *(f"  {visible(fact)}" for fact in figure.facts)]
     if figure.missing:

@@ -293,13 +293,7 @@ _COLORS = 96
 
 
 def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
-    """Pictures, each for its time, as a GIF that loops.
-
-    Args:
-        frames: (SVG of its own size, seconds).
-
-    Raises MissingTool without Pillow, or without resvg-py.
-    """
+    """Pictures, each for its seconds, as a GIF that loops; raises MissingTool without Pillow, or without resvg-py."""
     try:
         image: Any = importlib.import_module("PIL.Image")
     except ImportError as error:
@@ -337,13 +331,8 @@ def movie_svg(
 ) -> str:
     """A movie as an animated SVG of 1280×720 pixels that loops; without animations its first frame is shown.
 
-    Who asked for less motion sees the first frame too.
-
-    Args:
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
-
-    Raises UsageError for a theme or a time that is none.
+    Who asked for less motion sees the first frame too. Maps that `answers` lack are computed from the texts of layouts,
+    as far as these tell. Raises UsageError for a theme or a time that is none.
     """
     scene = _scene(capture, movie, theme, answers)
     still = scene.still()

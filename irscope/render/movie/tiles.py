@@ -184,12 +184,7 @@ def _of_threads(threads: ThreadMap, rows: int, columns: int, word: str) -> Drawn
 
 
 def _colored(places: Preimage, rows: int, columns: int, decides: int, key: Callable[[int], int], caption: str) -> Drawn:
-    """A picture whose neighbouring elements with one key are one part.
-
-    Args:
-        places: of each element its place; it is linear over GF(2).
-        decides: the bits of a place that decide its key.
-    """
+    """A picture whose neighbouring elements with one key are one part; `decides`: the bits of a place that it is of."""
     wide, high = _alike(places, columns, 1, decides), _alike(places, rows, columns, decides)
     shown_rows = _shown(rows, high, HIGH, _size(rows, columns)[1])
     shown_columns = _shown(columns, wide, WIDE, _size(rows, columns)[0])

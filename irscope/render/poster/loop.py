@@ -194,11 +194,7 @@ def lanes_of(flight: InFlight) -> tuple[list[_Lane], list[int], int]:
 
 
 def _lanes_of_partitions(keys: Sequence[_Key]) -> list[_Key]:
-    """Those that hand over most, each partition's together in its order: first what copies, then what multiplies.
-
-    Args:
-        keys: in the order in which they are done first.
-    """
+    """Those that hand over most, each partition's together in its order: first what copies, then what multiplies."""
 
     def rank(key: _Key) -> int:
         return _IN_PARTITIONS.index(key[1])

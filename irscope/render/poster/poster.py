@@ -51,14 +51,7 @@ def poster_svg(
 ) -> str:
     """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
 
-    Args:
-        capture: with its layouts, as far as they are known.
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        costs: those of `costs_of`, if they are known.
-        findings: those of the capture that are not silenced, the worst first, if they are known.
-        time: the prediction of its launch, if the findings are known.
-
-    Raises UsageError for a theme that is none.
+    `findings`: those that are not silenced, the worst first. Raises UsageError for a theme that is none.
     """
     facts = facts_of(capture, costs, findings, time)
     canvas = Canvas(theme)

@@ -55,12 +55,7 @@ def findings_of(
     """Rows: the failure, what `irscope verify` says, the three worst findings of `irscope why`, what else stands out.
 
     Each has a `level` (bad, warn, note), its `text`, the `code` of a finding, and where to look: `stage` and `line`,
-    `place` (`kernel.py:23`), `pass`.
-
-    Args:
-        costs: those of `known_costs`.
-        found: those of `findings_in`.
-        among: the captures of the report, where launches are executed as far as their addresses need it.
+    `place` (`kernel.py:23`), `pass`. Launches of the captures `among` are executed as far as their addresses need it.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
@@ -77,9 +72,7 @@ def findings_in(
 ) -> tuple[Sequence[Finding], Prediction | None]:
     """The findings of a capture, the worst first, and the prediction of its launch, where there is one.
 
-    Args:
-        costs: those of `known_costs`.
-        evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
+    `evaluates`: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
     if not evaluates:
         return quick_findings(capture), None

@@ -90,12 +90,7 @@ class Payload:
         between: Mapping[tuple[int, int], Between] = NO_PAIRS,
         results: Results | None = None,
     ) -> None:
-        """Pack captures.
-
-        Args:
-            between: what is known of pairs of layouts of the first one.
-            results: a view of its own; None for none.
-        """
+        """Pack captures; `between`: what is known of pairs of layouts of the first one."""
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         self._captures = captures
@@ -329,14 +324,9 @@ def render_report(
 ) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
-    Args:
-        captures: one or more; failed ones too.
-        title: of the page; by default the kernels' names.
-        view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
-        between: what is known of pairs of layouts of the first capture, by their numbers.
-        results: those of many compiles, a view of its own; None for none.
-
-    Raises UsageError if there is no capture.
+    `title`: by default the kernels' names. `between`: what is known of pairs of layouts of the first capture. `view`:
+    what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`. `results`: those of many
+    compiles, a view of its own. Raises UsageError if there is no capture.
     """
     if not captures:
         raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")

@@ -127,12 +127,7 @@ class TextTable:
         """Of the texts that others may be stored as differences to, as they are stored."""
 
     def add(self, text: str, chunk: int, blobs: Blobs, bases: Iterable[int] = ()) -> int:
-        """The number of a text, which is new or known.
-
-        Args:
-            chunk: the number of `blobs` in the report.
-            bases: texts it may be stored as a difference to, if they were not released.
-        """
+        """The number of a text, new or known; it may be stored as a difference to a base that is not released."""
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(digest)
         if known is not None:

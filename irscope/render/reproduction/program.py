@@ -173,10 +173,7 @@ def _arguments(launch: Launch, record: LaunchRecord, functions: Mapping[str, str
 
 
 def _expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
-    """Rows (argument, its place among the arguments, data) of what the launch left; None without all of its inputs.
-
-    What it left as it was is expected so.
-    """
+    """Rows (argument, its place, data) of what the launch left, also as it was; None without all of its inputs."""
     tensors = [argument for argument in record.arguments if argument.kind != "scalar"]
     if not any(argument.result for argument in tensors) or not all(argument.data for argument in tensors):
         return None

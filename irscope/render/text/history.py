@@ -22,13 +22,9 @@ _MOST_NAMES = 4
 
 
 def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | None, color: bool) -> str:
-    """The lives of operations.
+    """The lives of operations; those that are there after the step `at`, which is named `where`, count as surviving.
 
-    Args:
-        at: the step after which those that are there count as surviving.
-        where: the name of that place: `ttgir`.
-        file: the kernel's, which never counts as Triton's library.
-        width: columns that a line may have; None for any number.
+    `file`: the kernel's, which never counts as Triton's library.
     """
     trail = lives.trail
     counts = lives.counts()

@@ -93,12 +93,7 @@ def render_annotated(
     text: str, kind: StageKind, columns: AnnotationColumns, *, loc: bool = False, only: frozenset[int] | None = None,
     color: bool = False,
 ) -> str:  # fmt: skip
-    """A stage's text with the columns before each line.
-
-    Args:
-        loc: whether lines that only state a location are shown.
-        only: just these lines, 1-based.
-    """
+    """A stage's text with the columns before each line; `loc`: also lines that only state a location."""
     return "".join(f"{line.rstrip()}\n" for line in _lines(text, kind, columns, loc, only, color))
 
 
@@ -160,12 +155,7 @@ class Block:
 
 
 def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> list[Block]:
-    """The functions that something comes from, the kernel's first.
-
-    Args:
-        capture: for the texts of the Python files.
-        only: just these lines, without what stands around them.
-    """
+    """The functions that something comes from, the kernel's first; with `only` just these lines."""
     texts = {source.path: source.text for source in capture.sources}
     lines_of: dict[str, list[int]] = {}
     for file, line in found.python_lines:
