@@ -93,12 +93,10 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of its first result."""
         return self.types[0].shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its first result."""
         return dtype_of(self.types[0])
 
     @property
@@ -137,7 +135,6 @@ class Step:
         return tuple(frame.array(value) for value in self.group(name))
 
     def dtype_of(self, name: str) -> np.dtype[Any]:
-        """The NumPy type of an operand's elements."""
         return dtype_of(self.operand_types[self.operands.index(self.group(name)[0])])
 
     def array(self, frame: Bindings, name: str) -> Array:
@@ -148,7 +145,6 @@ class Step:
         return found
 
     def optional(self, frame: Bindings, name: str) -> Array | None:
-        """The array of an operand that may be absent."""
         group = self.group(name)
         return frame.array(group[0]) if group else None
 
@@ -169,7 +165,6 @@ class Step:
         return full(frame.array(self.operands[place]), self.operand_types[place].shape, programs)
 
     def not_run(self, why: str) -> NotRun:
-        """The error that this operation cannot be executed."""
         return NotRun(f"{self.operation.name}, line {self.operation.first_line}: {why}")
 
 
@@ -317,7 +312,6 @@ class Machine:
         return found
 
     def call(self, function: Operation, arguments: Sequence[Held], rows: Array) -> Sequence[Held]:
-        """Run a function for programs; returns its results."""
         return self.region(function.regions[0], Bindings(rows), arguments)
 
     def region(self, region: Region, frame: Bindings, arguments: Sequence[Held]) -> Sequence[Held]:

@@ -133,7 +133,6 @@ class Runner(Interpreter):
     """Runs a kernel for some programs, its loops included; what is unknown of them is held as such."""
 
     def evaluation(self) -> Evaluation:
-        """Run the kernel; returns what was noted."""
         is_ended = run_kernel(self, self.module)
         return Evaluation(
             self.programs, tuple(self.executions), tuple(self.visits), tuple(self.notes), is_ended, self.noted.work,

@@ -218,17 +218,6 @@ class NotedMemory(GlobalMemory):
     def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array, dtype: np.dtype[Any]) -> None:
         self._note(as_number(addresses), mask, dtype)
 
-    def accumulate(
-        self,
-        addresses: Array,
-        values: Array,
-        mask: Array | None,
-        ufunc: Callable[..., Array],
-        rows: Array,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self._note(as_number(addresses), mask, dtype)
-
     def update(
         self,
         addresses: Array,
@@ -237,9 +226,11 @@ class NotedMemory(GlobalMemory):
         combine: Callable[..., Array],
         rows: Array,
         dtype: np.dtype[Any],
+        *,
+        is_used: bool = True,
     ) -> Array:
         self._note(as_number(addresses), mask, dtype)
-        return cast(Array, Opaque(self._step.types[0], self._source, self.fresh()))
+        return cast(Array, Opaque(self._step.types[0] if self._step.types else NONE, self._source, self.fresh()))
 
     def _note(self, addresses: Number, mask: Array | None, dtype: np.dtype[Any]) -> None:
         step = self._step

@@ -9,7 +9,7 @@ Executed is what must be to know the shared accesses and waits. Registers are in
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand
 from irscope.ir.asm.readers import PtxFunction
+from irscope.ir.reach import reached
 
 _Integers = NDArray[np.int64]
 
@@ -152,13 +153,7 @@ def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[
 
 def _reached(steps: Sequence[PtxStep], begin: int, ends: set[int]) -> set[int]:
     """The places of what follows a step, until `ends` and what does more than compute, both included."""
-    waiting, seen = [begin], set[int]()
-    while waiting:
-        at = waiting.pop()
-        if at not in seen:
-            seen.add(at)
-            waiting += (_following(steps, at) or ()) if at not in ends else ()
-    return seen
+    return set(reached([begin], lambda at: (_following(steps, at) or ()) if at not in ends else ()))
 
 
 def _following(steps: Sequence[PtxStep], at: int) -> list[int] | None:
@@ -194,22 +189,16 @@ def _decisive(item: Instruction, method: str) -> Sequence[Operand]:
 def _sources(
     code: Sequence[Instruction], needed: set[str], makers: Mapping[str, Sequence[int]], effects: Mapping[int, str]
 ) -> set[int]:
-    waiting, seen, chosen = list(needed), set(needed), set[int]()
-    reads_shared = False
-    while waiting:
-        for index in makers.get(waiting.pop(), ()):
-            if index in chosen:
-                continue
-            chosen.add(index)
-            item = code[index]
-            names = {item.predicate.lstrip("@!")} | set(item.reads)
-            if index in effects and item.opcode.startswith(("ld", "wgmma.mma_async")) and not reads_shared:
-                reads_shared = True
-                stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
-                names |= {name for one in stores for name in one.reads}
-            fresh = names - seen
-            seen |= fresh
-            waiting += fresh
+    def made(names: Iterable[str]) -> list[int]:
+        return [index for name in names for index in makers.get(name, ())]
+
+    def before(index: int) -> list[int]:
+        return made((code[index].predicate.lstrip("@!"), *code[index].reads))
+
+    chosen = set(reached(made(needed), before))
+    if any(index in effects and code[index].opcode.startswith(("ld", "wgmma.mma_async")) for index in chosen):
+        stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
+        chosen |= set(reached(made(name for one in stores for name in one.reads), before))
     return chosen
 
 

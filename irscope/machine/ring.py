@@ -338,7 +338,6 @@ class RingMemory(GlobalMemory):
         return _hashed(places.astype(np.uint64), self._seed + zlib.crc32(dtype.name.encode()))
 
     def element(self, places: Array, dtype: np.dtype[Any]) -> Array:
-        """The floats at places."""
         cells = self._cells.take(places, mode="clip").astype(np.uint64)
         if (cells == _INTEGER).any():
             bits = self._units(dtype).take(places // dtype.itemsize, mode="clip").view(dtype)
@@ -378,7 +377,6 @@ class RingMemory(GlobalMemory):
         return {dtype: places[places < end] for dtype, places in unique.items()}
 
     def stored(self, places: Array, dtype: np.dtype[Any]) -> Array:
-        """What stands at places."""
         return self.element(places, dtype) if is_float(dtype) else super()._read(places // dtype.itemsize, dtype)
 
     def at(self, place: int) -> tuple[int, int]:

@@ -253,7 +253,6 @@ class SharedMemory:
         return Mbarrier(count, missing, left, phase=phase).wait_text(name, int(parity[first]) & 1)
 
     def phase(self, view: MemoryView, rows: Array) -> Array:
-        """The parity of the phase that an mbarrier is in."""
         barriers, at = self._barrier(view, rows)
         return barriers.phase[at] & 1
 

@@ -57,12 +57,10 @@ class Traffic:
 
     @staticmethod
     def unknown() -> Traffic:
-        """The traffic of what is not known at all."""
         return Traffic(*((0, MOST) for _ in fields(Traffic)))
 
     @property
     def is_known(self) -> bool:
-        """Whether no figure is a range."""
         return all(low == high for low, high in self._spans())
 
     def _spans(self) -> Iterable[Span]:

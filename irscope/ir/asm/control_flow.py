@@ -14,6 +14,7 @@ from typing import Literal
 from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
 from irscope.ir.asm.readers import parse_amdgcn, parse_llvm, parse_ptx
 from irscope.ir.asm.sass import parse_sass
+from irscope.ir.reach import reached
 from irscope.model.capture import StageKind
 
 _LAST = 1 << 62
@@ -197,13 +198,9 @@ def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
     for jump in jumps:
         if not jump.back:
             continue
-        body = bodies.setdefault(jump.target, {jump.target})
-        waiting = [jump.source]
-        while waiting:
-            block = waiting.pop()
-            if block not in body:
-                body.add(block)
-                waiting.extend(before.get(block, ()))
+        head = jump.target
+        body = reached([jump.source], lambda block, head=head: before.get(block, ()) if block != head else ())
+        bodies.setdefault(head, {head}).update(body)
     natural = [
         Loop(head, frozenset(body))
         for head, body in bodies.items()

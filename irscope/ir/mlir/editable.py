@@ -71,7 +71,6 @@ class Op:
         return (block for region in self.regions for block in region)
 
     def walk(self) -> Iterator[Op]:
-        """This operation and all nested ones, in preorder."""
         yield self
         for block in self.blocks:
             for operation in block.operations:
@@ -122,7 +121,6 @@ class EditableModule:
         )
 
     def walk(self) -> Iterator[Op]:
-        """All operations, in preorder."""
         for operation in self.operations:
             yield from operation.walk()
 
@@ -145,7 +143,6 @@ class EditableModule:
         return number
 
     def new_argument(self, function: Op, kind: str) -> int:
-        """A new last argument of a function."""
         value = self.new_value(kind)
         function.arguments.append(value)
         return value

@@ -190,7 +190,6 @@ class LayoutType:
 
     @property
     def element_bits(self) -> int:
-        """Bits per element in memory: 64 for a pointer, 8 for an i1."""
         return element_bits(self.element)
 
     @property

@@ -61,7 +61,6 @@ class Drawn:
             yield color, "".join(boxes)
 
     def marks(self) -> str:
-        """The path of what the first thread holds."""
         across, down = self.width / self.columns, self.height / self.rows
         return "".join(_box(column * across, row * down, count * across, down) for row, column, count in self.held)
 
@@ -74,7 +73,6 @@ class Drawn:
 
 
 def tile_svg(drawn: Drawn) -> str:
-    """The elements of a picture, by the classes of a canvas."""
     parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
     marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
     outline = f"M0 0h{drawn.width:.1f}v{drawn.height:.1f}h-{drawn.width:.1f}z"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from irscope.ir.reach import reached
 from irscope.model.capture import Capture
 
 _TUNERS = ("autotune", "heuristics")
@@ -121,11 +122,8 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 def _globals_of(text: str) -> set[str]:
     top = symtable.symtable(text, "<piece>", "exec")
     names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    waiting = list(top.get_children())
-    while waiting:
-        table = waiting.pop()
+    for table in reached(top.get_children(), lambda table: table.get_children()):
         names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
-        waiting.extend(table.get_children())
     return names
 
 

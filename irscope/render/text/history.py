@@ -58,7 +58,7 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
         [
             life.line_after(at),
             _python(life.chain, file),
-            _made_text(trail, life),
+            _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else ""),
             _removed_text(trail, life),
             lines[life.line_after(at) - 1].strip().partition(" loc(")[0],
         ]
@@ -111,10 +111,6 @@ def _step_text(trail: Trail, step: int) -> str:
         return f"in or before {trail.before[-1].label}" if trail.before else "the source"
     one = trail.steps[step]
     return one.label if one.is_exact else f"one of {one.label}"
-
-
-def _made_text(trail: Trail, life: OperationLife) -> str:
-    return _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else "")
 
 
 def _makers(trail: Trail, life: OperationLife) -> str:
