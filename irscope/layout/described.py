@@ -13,7 +13,7 @@ from irscope.ir.locations.model import is_library
 from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.operations import opcode_of
-from irscope.ir.mlir.types import LayoutType, element_bits, parse_type, read_types
+from irscope.ir.mlir.types import Type, element_bits, parse_type, read_types
 from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
 from irscope.layout.rows import own_shape, parameters_text
 from irscope.model.capture import Capture, Target
@@ -102,7 +102,7 @@ class CaptureLayouts:
         self.known = {(item.encoding.text, item.shape): item for item in rows}
         """(encoding, shape) → layout."""
 
-    def of(self, kind: LayoutType) -> DescribedLayout | None:
+    def of(self, kind: Type) -> DescribedLayout | None:
         """The layout of a type; None where the capture holds none."""
         encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
         return self.known.get((encoding.text, own_shape(encoding, kind)[0]))

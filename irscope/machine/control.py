@@ -279,10 +279,7 @@ class Machine:
             self.call(kernel, arguments, np.arange(len(self.program_ids[0])))
 
     def spin(self, step: Step, carried: Sequence[Held]) -> None:
-        """Take an iteration of a loop that may wait for other programs; they go on first.
-
-        Raises NeverEnds if none of them can, and WaitsForOthers if some were left out.
-        """
+        """Take an iteration of a loop that may wait for others; these go on first. Raises NeverEnds, WaitsForOthers."""
         changes, before = self._spun.get(id(step), (-1, ()))
         is_idle = changes == self.memory.changes and all(
             isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)

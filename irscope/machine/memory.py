@@ -186,10 +186,7 @@ class GlobalMemory:
     def _places(
         self, kind: _AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
     ) -> tuple[Array, Array | None]:
-        """The indices of elements, and the mask.
-
-        Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
-        """
+        """The indices of elements, and the mask; raises OutOfBounds, WrongProgram if unaligned, NotRun if unknown."""
         if self.on_access is not None:
             self.on_access(ObservedAccess(kind, rows, addresses, mask, dtype.itemsize))
         if mask is not None:

@@ -97,7 +97,7 @@ class SharedMemory:
     def allocate(self, kind: Type, module: MlirModule, name: str) -> MemoryView:
         """Memory for a descriptor's type, which nobody wrote; `name`: of the value that holds it."""
         dtype = dtype_of(kind)
-        strides = _strides(kind.shape, dtype.itemsize)
+        strides = contiguous(kind.shape, dtype.itemsize)
         size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
         data = np.full((self.programs, size), 255, np.uint8)
         memory = MemoryAllocation(data, name=name)
@@ -279,12 +279,9 @@ class SharedMemory:
         self._of_barriers = left
 
 
-def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    for length in reversed(shape):
-        strides.insert(0, size)
-        size *= length
-    return tuple(strides)
+def contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """The strides in bytes of elements of a size that lie one behind another."""
+    return tuple(prod(shape[axis + 1 :]) * size for axis in range(len(shape)))
 
 
 def form_of(kind: Type, module: MlirModule) -> str:

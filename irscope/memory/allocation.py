@@ -16,7 +16,7 @@ from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
-from irscope.ir.mlir.types import LayoutType, read_types
+from irscope.ir.mlir.types import Type, read_types
 from irscope.memory.liveness import Liveness
 from irscope.model.capture import Capture
 from irscope.target import Target
@@ -220,19 +220,19 @@ class _Reader:
             yield found
 
     def _explicit(
-        self, common: Buffer, operation: Operation, kind: LayoutType, offsets: Sequence[int], live: Liveness
+        self, common: Buffer, operation: Operation, kind: Type, offsets: Sequence[int], live: Liveness
     ) -> Iterator[Buffer]:
         value = operation.results[0]
         start, end = live.buffer_interval(value)
         encoding = read_encoding(self.module.resolve(kind.encoding))
         size, padding = (_bytes if operation.opcode == "local_alloc" else _columns)(kind, encoding)
-        barrier = kind.element == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
+        barrier = str(kind.element) == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
         for offset in offsets:
             yield replace(
                 common,
                 kind="barrier" if barrier else "buffer",
                 value=value.name,
-                what="×".join([*map(str, kind.shape), kind.element]),
+                what="×".join([*map(str, kind.shape), str(kind.element)]),
                 offset=offset,
                 size=size // len(offsets),
                 padding=padding // len(offsets),
@@ -272,7 +272,7 @@ def _offsets(operation: Operation, space: _Space) -> tuple[int, ...]:
     return tuple(one for one in values if isinstance(one, int))
 
 
-def _scratch(operation: Operation, kinds: Sequence[LayoutType]) -> str:
+def _scratch(operation: Operation, kinds: Sequence[Type]) -> str:
     if operation.kind == "specialization":
         return "captures"
     return " → ".join(dict.fromkeys(map(str, (kinds[0], kinds[-1])))).replace("x", "×") if kinds else ""
@@ -297,7 +297,7 @@ def _sized(buffers: list[Buffer], total: int) -> list[Buffer]:
     return [replace(one, is_exact=True) if reaching == [one] else one for one in result]
 
 
-def _bytes(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+def _bytes(kind: Type, encoding: Encoding) -> tuple[int, int]:
     """(bytes of an allocation in one CTA, bytes of padding among them)."""
     elements = prod(kind.allocated or kind.shape) // _ctas(encoding)
     if encoding["fp4Padded"] is True:
@@ -320,7 +320,7 @@ def _ctas(encoding: Encoding) -> int:
     return 1 << len(split)
 
 
-def _columns(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+def _columns(kind: Type, encoding: Encoding) -> tuple[int, int]:
     """(columns of an allocation in tensor memory, 0 of padding)."""
     rows, columns = encoding["blockM"], encoding["blockN"]
     shape = kind.allocated or kind.shape

@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.ir.locations.model import chain_texts, line_text
-from irscope.ir.mlir.types import LayoutType
+from irscope.ir.mlir.types import Type
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import MemoryMap, moved_share, what_moves
@@ -90,7 +90,7 @@ class _Reader:
         shared = "" if self.machine.by_operation else " on this line"
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
-    def _memory(self, kind: LayoutType) -> tuple[DescribedLayout, MemoryMap] | None:
+    def _memory(self, kind: Type) -> tuple[DescribedLayout, MemoryMap] | None:
         found = self._layouts.of(kind) if kind.form == "memdesc" else None
         if found is None or found.memory is None:
             return None
@@ -169,7 +169,7 @@ class _Reader:
         if first.wavefronts > access.wavefronts:
             text += ", by the rows that the compiler takes together"
         real = ", ".join(f"{number} × {width} bits" for width, number in sorted(widths.items()))
-        element = next(kind.element for kind in use.types if kind.form == "memdesc")
+        element = next(str(kind.element) for kind in use.types if kind.form == "memdesc")
         types = [query_type(item.encoding.text, item.shape, element) for item in (registers, shared)]
         pair = None if choices or use.opcode in _COPIES else (types[0], types[1])
         yield self._row(
@@ -198,7 +198,7 @@ class _Reader:
             shared, memory = found
             ways = core_matrix_ways(memory)
             size = prod(kind.shape) * kind.element_bits // 8
-            title = "×".join([*map(str, kind.shape), kind.element])
+            title = "×".join([*map(str, kind.shape), str(kind.element)])
             how = (
                 "not modelled: no 16 contiguous bytes"
                 if ways is None
@@ -226,7 +226,7 @@ class _Reader:
         width = shared.encoding["swizzlingByteWidth"]
         swizzle = f", swizzled over {width} bytes" if isinstance(width, int) and width else ""
         verb = "reads" if "local_to_global" in use.name or "scatter" in use.name or "reduce" in use.name else "writes"
-        text = f"TMA {verb} {'×'.join([*map(str, kind.shape), kind.element])}, {size} bytes{swizzle}"
+        text = f"TMA {verb} {'×'.join([*map(str, kind.shape), str(kind.element)])}, {size} bytes{swizzle}"
         yield self._row(use, [shared], f"{text}; not modelled: its bank conflicts", figures={"bytes": size})
 
     # Scratch

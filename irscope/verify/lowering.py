@@ -69,10 +69,7 @@ def _first(marked: Array) -> tuple[int, ...]:
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) -> _LoweredRun:
-    """Run the TTGIR and the PTX of one program, on the same inputs.
-
-    Raises NotRun where one of both is not executed, WrongProgram where one does what no kernel may do.
-    """
+    """Run the TTGIR and the PTX of one program on the same inputs; raises NotRun, or WrongProgram, for either."""
     ttgir, ptx, grid = capture.texts.get("ttgir"), capture.texts.get("ptx"), capture.launch.grid
     if not ttgir or not ptx or grid is None:
         raise NotRun("the capture has no TTGIR and PTX of a launch")

@@ -243,15 +243,6 @@ def _named(capture: Capture) -> str:
     return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """What runs on one side of a comparison."""
-
-    text: str
-    grid: tuple[int, int, int]
-    programs: Sequence[int] | None
-
-
 class _Comparison:
     """Compares texts with the arguments of one launch."""
 

@@ -96,10 +96,7 @@ class Listener:
         """Take a barrier of all threads of some programs."""
 
     def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
-        """Take an atomic operation on a single place, after it was done; by program, in the order of execution.
-
-        `ordering`: `acquire`, `release` or `acq_rel`.
-        """
+        """Take an atomic operation on a place, by program, after it was done; `ordering`: `acquire`, `acq_rel`, …."""
 
 
 class OfPrograms(Listener):

@@ -82,10 +82,7 @@ class ControlFlow:
 
 
 def read_functions(text: str, kind: StageKind) -> tuple[Function, ...]:
-    """The functions of a text, without the padding behind their code; none if the text holds no instructions.
-
-    Never raises: lines that cannot be read are skipped.
-    """
+    """The functions of a text, without the padding behind their code. Never raises: unreadable lines are skipped."""
     if kind == "ptx":
         return parse_ptx(text)
     if kind == "sass":

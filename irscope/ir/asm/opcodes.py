@@ -144,8 +144,6 @@ class MemoryEffect:
 
     reads: tuple[Space, ...] = ()
     writes: tuple[Space, ...] = ()
-    is_ordering: bool = False
-    """Whether it waits for accesses, or orders them among threads: barriers, fences, waits."""
     is_unknown: bool = False
     """Whether no table knows the opcode: it may read and write anything."""
 
@@ -165,15 +163,13 @@ _WRITES: dict[str, tuple[Space, ...]] = {
     "tcgen05.mma": ("tensor",), "tcgen05.st": ("tensor",), "tcgen05.cp": ("tensor",), "atomic.global": ("global",),
     "atomic.shared": ("shared",), "mbarrier": ("shared",),
 }  # fmt: skip
-_ORDERING = frozenset((
-    "barrier", "mbarrier", "fence", "wait", "cp.async.wait", "wgmma.control", "tcgen05.control", "tma.control",
-))  # fmt: skip
 _WITHOUT_MEMORY = frozenset((
     "mma", "mfma", "wmma", "shuffle", "readlane", "warp.reduce", "warp.vote", "special", "convert", "move", "control",
-    "fp64", "fp32", "fp16", "integer", "tma.prefetch",
+    "fp64", "fp32", "fp16", "integer", "tma.prefetch", "barrier", "fence", "wait", "cp.async.wait", "wgmma.control",
+    "tcgen05.control", "tma.control",
 ))  # fmt: skip
 
-FAMILIES = tuple(sorted({"ld.global.tr", "ld.shared.tr", *_READS, *_WRITES, *_ORDERING, *_WITHOUT_MEMORY}))
+FAMILIES = tuple(sorted({"ld.global.tr", "ld.shared.tr", *_READS, *_WRITES, *_WITHOUT_MEMORY}))
 """Every family, without the widths."""
 
 
@@ -228,4 +224,4 @@ def effect_of(family: str | None) -> MemoryEffect:
         return MemoryEffect(is_unknown=True)
     name, _, width = family.rpartition(".")
     plain = (name if width.isdecimal() else family).removesuffix(".tr")
-    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)
+    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()))

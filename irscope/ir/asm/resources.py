@@ -94,10 +94,7 @@ class _Elf:
 
 
 def section_headers(data: bytes | mmap.mmap) -> tuple[list[tuple[int, ...]], int]:
-    """The section headers of a 64-bit little-endian ELF file, as it has them, and the index of that of the names.
-
-    Raises ParseError if the bytes are not such a file, or are cut short.
-    """
+    """The section headers of a 64-bit little-endian ELF file, and the index of that of the names; raises ParseError."""
     if data[:4] != _MAGIC:
         raise ParseError(f"not an ELF file: it begins with {data[:4]!r}, not with {_MAGIC!r}.")
     if data[4:6] != b"\x02\x01":
@@ -303,10 +300,7 @@ def read_cubin(elf: _Elf) -> dict[str, Resources]:
 
 
 def count_instructions(code: bytes) -> int:
-    """How many 128-bit instructions (Volta and later) a function's code has, its padding left out.
-
-    The padding is the NOPs at the end, and before them a branch to itself.
-    """
+    """How many 128-bit instructions a function's code has, without the NOPs and branch to itself that fill its end."""
     words = [int.from_bytes(code[at : at + 8], "little") for at in range(0, len(code) - 15, _INSTRUCTION_BYTES)]
     while words and words[-1] & _OPCODE_MASK == _NOP:
         words.pop()

@@ -175,10 +175,7 @@ _INDENT = "  "
 
 
 def read_editable(text: str) -> EditableModule:
-    """Read a module that MLIR printed in its generic form; raises ParseError for any other form.
-
-    Locations of operations are kept, those of arguments are not.
-    """
+    """Read a module in MLIR's generic form, without locations of arguments; raises ParseError for any other form."""
     return _EditableReader(text).module
 
 

@@ -11,7 +11,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.passing import Passing
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
-from irscope.ir.mlir.types import LayoutType, Type, read_types
+from irscope.ir.mlir.types import Type, read_types
 from irscope.ir.reach import reached
 
 # ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
@@ -22,8 +22,8 @@ class OperationUse:
     """An operation whose text names at least one type with a layout."""
 
     operation: Operation
-    result_types: tuple[LayoutType, ...]
-    types: tuple[LayoutType, ...]
+    result_types: tuple[Type, ...]
+    types: tuple[Type, ...]
     """Every type with a layout in its text, in order."""
     text: str
     """Its first and its closing line, without the location."""
@@ -57,7 +57,7 @@ class ModuleUses:
 
     module: MlirModule
     operations: tuple[OperationUse, ...] = ()
-    values: dict[Value, LayoutType] = field(default_factory=dict[Value, LayoutType])
+    values: dict[Value, Type] = field(default_factory=dict[Value, Type])
     """Value → type, for values with a layout."""
     locations: TextLocations = field(default_factory=TextLocations)
 
@@ -83,7 +83,7 @@ def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)
     operations: list[OperationUse] = []
-    values: dict[Value, LayoutType | None] = {}
+    values: dict[Value, Type | None] = {}
     for operation, loops in with_loops(module):
         if "<" in operation.text or "<" in operation.closing:
             use = _read_operation(operation, loops)
@@ -119,7 +119,7 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
     return OperationUse(operation, results, types, own, loops)
 
 
-def _with_layout(kind: Type) -> LayoutType | None:
+def _with_layout(kind: Type) -> Type | None:
     return next(iter(read_types(kind.text)), None)
 
 

@@ -514,10 +514,7 @@ def _range(sign: str, first: int, last: int) -> str:
 def make_pair(
     first: DescribedLayout, second: DescribedLayout, color_by: str | None = None, compiler_ways: int | None = None
 ) -> tuple[Figure, Figure]:
-    """The figures of two layouts of one shape, coloured as far as that fits; raises UsageError.
-
-    `compiler_ways`: the compiler's count of bank conflicts, plus one, if it is known.
-    """
+    """The figures of two layouts of one shape, coloured as far as that fits; raises UsageError."""
     facts = between_facts(first, second, compiler_ways), between_facts(second, first, compiler_ways)
     marks = _marks_of(first, second), _marks_of(second, first)
     units = _unit_of(first), _unit_of(second)

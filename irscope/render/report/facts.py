@@ -358,10 +358,7 @@ def packed_layouts(
 def between_layouts(
     first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None
 ) -> tuple[Between, Between]:
-    """What moves from one layout to another, or how one accesses the other: from each side.
-
-    `compiler_ways` is the compiler's count of bank conflicts between the two, plus one, if it is known.
-    """
+    """What moves from one layout to another, or how one accesses the other: from each side."""
     threads, memory = first.threads or second.threads, first.memory or second.memory
     store = first.threads is not None
     request = first_request(threads, memory, store=store, target=first.target) if threads and memory else ()

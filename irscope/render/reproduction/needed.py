@@ -91,10 +91,7 @@ class _File:
 
 
 def needed_source(capture: Capture, functions: tuple[str, ...] = ()) -> NeededSource:
-    """What a capture's kernel needs to be compiled from its Python text.
-
-    `functions`: the functions, as `module.name`, that are constants of the launch.
-    """
+    """What a kernel needs to be compiled from its Python text; `functions`: `module.name` of its constants."""
     selection = _Selection(capture)
     for function in functions:
         selection.take_constant(function)

@@ -348,10 +348,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
 
 
 def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
-    """(signature, constants, attributes and options as code, the imports of that and of the compile).
-
-    Raises NotExpressible.
-    """
+    """(signature, constants, attributes and options as code, the imports of that); raises NotExpressible."""
     launch = capture.launch
     tables = [
         ("SIGNATURE", _signature(launch)),

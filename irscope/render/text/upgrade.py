@@ -34,10 +34,7 @@ _ORDER = ("worse", "better", "other", "unpaired", "same")
 
 
 def render_upgrade(upgrade: Upgrade, *, every: bool, width: int | None, color: bool) -> str:
-    """The table, each row that changed with its explanation, and what is to be known of all.
-
-    `every`: with the variants in which nothing is worse or better.
-    """
+    """The table, each row that changed with its explanation, and notes; `every`: also where nothing changed."""
     return "\n".join(_parts(upgrade, every, width, color))
 
 
