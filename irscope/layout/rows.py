@@ -58,19 +58,19 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
 def _use(name: str, rows: list[tuple[OperationUse, Type]], uses: ModuleUses) -> LayoutUse:
     # An operation stands there once for each of its types: a load for its pointers and for what it loads.
     found = [row for row in rows if row[0].name == name]
-    operations = [*{operation.line: operation for operation, _ in found}.values()]
+    lines = tuple(dict.fromkeys(operation.line for operation, _ in found))
     return LayoutUse(
         name,
-        tuple(operation.line for operation in operations),
+        lines,
         tuple(
             value.name
             for operation, kind in found
-            if len(operation.results) == len(operation.result_types)
-            for value, own in zip(operation.results, operation.result_types, strict=True)
+            if len(operation.operation.results) == len(operation.result_types)
+            for value, own in zip(operation.operation.results, operation.result_types, strict=True)
             if own == kind
         ),
-        tuple(dict.fromkeys(filter(None, (line_text(uses.place_of(operation)) for operation in operations)))),
-        tuple(dict.fromkeys(filter(None, (chain_texts(uses.chain_of(operation)) for operation in operations)))),
+        tuple(dict.fromkeys(filter(None, (line_text(uses.place_at(line)) for line in lines)))),
+        tuple(dict.fromkeys(filter(None, (chain_texts(uses.locations.chain_at(line)) for line in lines)))),
     )
 
 

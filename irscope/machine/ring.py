@@ -197,12 +197,8 @@ def _function_of(function: FloatFunction) -> FloatFunction:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_of_floats(step: Step) -> bool:
-    return any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types))
-
-
 def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    if not _is_of_floats(step):
+    if not any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types)):
         return ELEMENTWISE[step.opcode](machine, step, frame)
     result = _function_of(called_function(step))(*[frame.array(value) for value in step.operands])
     return (result if is_float(step.dtype) else result.astype(step.dtype),)

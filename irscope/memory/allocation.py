@@ -116,10 +116,6 @@ class AllocatedMemory:
         """Bytes or columns held at the peak; what is missing to the total are gaps."""
         return covered(self.live_at(self.peak))
 
-    @property
-    def peak_step(self) -> _ProgramPoint:
-        return self.steps[self.peak]
-
 
 def covered(buffers: Iterable[Buffer]) -> int:
     """The bytes or columns that some buffers take together; buffers in other rows of a column count once."""

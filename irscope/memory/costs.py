@@ -112,16 +112,16 @@ class _Reader:
             kind,
             use.name,
             use.line,
-            line_text(self.uses.place_of(use)),
+            line_text(self.uses.place_at(use.line)),
             tuple(item.name for item in used),
-            tuple(value.name for value in use.results or use.operands[:1]),
+            tuple(value.name for value in use.operation.results or use.operation.operands[:1]),
             excess,
             use.loops,
             summary,
             hint,
             figures or {},
             pair,
-            chain_texts(self.uses.chain_of(use)),
+            chain_texts(self.uses.locations.chain_at(use.line)),
             self.machine.by_operation,
         )
 
@@ -305,11 +305,11 @@ class _Reader:
 
     def _why(self, use: OperationUse) -> str:
         names: list[str] = []
-        for result in use.results:
+        for result in use.operation.results:
             for user in self.uses.module.users.get(result, ()):
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.first_line})")
-        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
+        made = self.uses.module.maker_of(use.operation.operands[0]) if use.operation.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))

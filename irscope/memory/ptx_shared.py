@@ -90,7 +90,7 @@ class SharedWorks:
 
     def of(self, use: OperationUse) -> _SharedWork | None:
         """What an operation does; None where that is not known."""
-        if not self._machine.by_operation and self._users[self._uses.chain_of(use)] != 1:
+        if not self._machine.by_operation and self._users[self._uses.locations.chain_at(use.line)] != 1:
             return None
         lines = [row.line for row in self._machine.instructions_at(use.line) if row.action in _SHARED_ACTIONS]
         rows = [self._instructions[line] for line in lines if line in self._instructions]

@@ -192,7 +192,7 @@ def compare_captures(
     if reason:
         return MeaningVerdict(reason=reason)
     texts = [last_text(one) for one in (left, right)]
-    same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
+    same_tiles = left.launch.grid == right.launch.grid and dict(left.launch.constants) == dict(right.launch.constants)
     label = f"{_named(left)} → {_named(right)}"
     try:
         comparison = _Comparison(left, programs if same_tiles else None, values, right, limits)
@@ -233,10 +233,6 @@ def last_text(capture: Capture) -> str:
     """The last TTIR or TTGIR of a capture."""
     texts = capture.texts
     return next(texts[stage] for stage in ("ttgir", "ttir", "source") if stage in texts)
-
-
-def _constants(capture: Capture) -> dict[str, Any]:
-    return dict(capture.launch.constants)
 
 
 def _named(capture: Capture) -> str:

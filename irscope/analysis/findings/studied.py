@@ -215,7 +215,8 @@ class Studied:
 
     def dot_as_written(self, use: OperationUse) -> Operation | None:
         """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
-        locations, chain = read_locations(self.capture.texts.get("ttir", ""), "mlir"), self.uses.chain_of(use)
+        locations = read_locations(self.capture.texts.get("ttir", ""), "mlir")
+        chain = self.uses.locations.chain_at(use.line)
         found = [
             one
             for one in self.written.walk()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.model import Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.passing import Passing
@@ -42,14 +42,6 @@ class OperationUse:
     def opcode(self) -> str:
         return self.operation.opcode
 
-    @property
-    def results(self) -> tuple[Value, ...]:
-        return self.operation.results
-
-    @property
-    def operands(self) -> tuple[Value, ...]:
-        return self.operation.operands
-
 
 @dataclass(frozen=True)
 class ModuleUses:
@@ -60,12 +52,6 @@ class ModuleUses:
     values: dict[Value, Type] = field(default_factory=dict[Value, Type])
     """Value → type, for values with a layout."""
     locations: TextLocations = field(default_factory=TextLocations)
-
-    def chain_of(self, use: OperationUse) -> Chain:
-        return self.locations.chain_at(use.line)
-
-    def place_of(self, use: OperationUse) -> Place:
-        return self.place_at(use.line)
 
     def place_at(self, line: int) -> Place:
         return place_in(self.module, self.locations, line)

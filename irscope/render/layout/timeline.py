@@ -32,7 +32,7 @@ def headline(allocation: AllocatedMemory) -> str:
 
 def peak_line(allocation: AllocatedMemory) -> str:
     """The peak of the allocation, and the bytes of the total that no buffer has there."""
-    step, held = allocation.peak_step, allocation.held_at_peak
+    step, held = allocation.steps[allocation.peak], allocation.held_at_peak
     where = f" ({place_text(step.place)})" if step.place else ""
     gaps = f"; {allocation.total - held} in gaps" if held < allocation.total else ""
     if gaps and allocation.space == "tensor":
