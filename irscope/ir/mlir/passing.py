@@ -16,7 +16,7 @@ class Passing:
     def to_result(self, operation: Operation, place: int) -> Iterator[Value]:
         """What is passed to a result of a call, a branch or a loop."""
         source = self._functions.get(operation.symbol) if operation.kind == "call" else operation
-        for end in ends_of(source) if source is not None else ():
+        for end in _ends_of(source) if source is not None else ():
             skip = 1 if end.name == "scf.condition" else 0
             yield from end.operands[place + skip : place + skip + 1]
         if operation.name == "scf.for":
@@ -40,13 +40,13 @@ class Passing:
         elif parent.name == "scf.for":
             if place:
                 yield from parent.operands[2 + place : 3 + place]
-                for end in ends_of(parent):
+                for end in _ends_of(parent):
                     yield from end.operands[place - 1 : place]
         elif parent.name == "scf.while":
             is_first = block is parent.regions[0].blocks[0]
             if is_first:
                 yield from parent.operands[place : place + 1]
-            for end in ends_of(parent):
+            for end in _ends_of(parent):
                 if (end.name == "scf.condition") != is_first:
                     yield from end.operands[place + (0 if is_first else 1) :][:1]
         elif len(parent.operands) == len(block.arguments):
@@ -55,7 +55,7 @@ class Passing:
             yield from parent.operands
 
 
-def ends_of(operation: Operation) -> Iterator[Operation]:
+def _ends_of(operation: Operation) -> Iterator[Operation]:
     """The operations that end the blocks of its regions and return to it."""
     for region in operation.regions:
         for block in region.blocks:
