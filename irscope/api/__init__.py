@@ -267,10 +267,10 @@ def safety_for_all_arguments(capture: Capture) -> ArgumentsVerdict:
     Returns the verdict, with the assumed roles of its arguments: sizes, strides and the grid.
     Raises MissingTool without z3.
     """
-    from irscope.render.text.verdict import render_proof
+    from irscope.render.text.verdict import render_verdict
     from irscope.verify.proof import ArgumentsVerdict, prove_bounds
 
-    display_as_text(ArgumentsVerdict, render_proof)
+    display_as_text(ArgumentsVerdict, render_verdict)
     return prove_bounds(capture)
 
 

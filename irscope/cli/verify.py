@@ -52,7 +52,7 @@ def verify(
             other sizes too; of two FILEs with a GPU, in less measured time. The exit code is 0 only where it is.
     """
     from irscope.api import meaning, safety, safety_for_all_arguments, same_bits
-    from irscope.render.text.verdict import render_bits, render_meaning, render_proof, render_verdict
+    from irscope.render.text.verdict import render_bits, render_meaning, render_verdict
 
     if better:
         if (other is None and not versus) or passes or bits or for_all_arguments:
@@ -75,7 +75,7 @@ def verify(
         judge = partial(meaning, all_programs=all_programs)
         is_wrong = _answer(captures, lambda one, tell: judge(one, progress=tell), render_meaning, "changed", to)
     elif for_all_arguments:
-        is_wrong = _answer(captures, lambda one, _: safety_for_all_arguments(one), render_proof, "counterexample", to)
+        is_wrong = _answer(captures, lambda one, _: safety_for_all_arguments(one), render_verdict, "counterexample", to)
     else:
         judge = partial(safety, all_programs=all_programs, earlier=captures)
         is_wrong = _answer(captures, lambda one, _: judge(one), render_verdict, "wrong", to)

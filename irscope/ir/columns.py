@@ -144,10 +144,7 @@ _PARTITION = re.compile(r"partition\d+$")
 
 @lru_cache(maxsize=8)
 def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
-    """Read a text. Never raises: a line that cannot be read has no values.
-
-    The last few texts are cached: along a pipeline each text is the right side once and the left side once.
-    """
+    """Read a text; the last few are cached. Never raises: a line that cannot be read has no values."""
     lines, numbers = clean(_without_holes(text), kind, ignore)
     syntax = syntax_of(kind)
     head, tail, rest = split_definitions(lines, syntax)

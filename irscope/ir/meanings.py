@@ -12,10 +12,7 @@ from irscope.model.capture import StageKind
 
 
 def meanings_of(names: Iterable[str], kind: StageKind) -> dict[str, str]:
-    """The meaning of each name that has one; of assembly, the one of its longest known start.
-
-    `ld.global` stands for `ld.global.v4.b32`, `v_mfma` for `v_mfma_f32_32x32x8_f16`.
-    """
+    """The meaning of each name that has one; of `ld.global.v4.b32` that of `ld.global`, its longest known start."""
     known = _tables().get(kind, {})
     meanings: dict[str, str] = {}
     for name in names:

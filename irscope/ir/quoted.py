@@ -21,22 +21,17 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b"}
 
 
 def unescape_ir(text: str) -> str:
-    r"""A string of MLIR or LLVM IR without its escapes: `\"`, `\\`, `\n`, `\t` and two hex digits a byte.
-
-    Bytes that are not UTF-8 become surrogates, as in Python's paths.
-    """
+    r"""A string of MLIR or LLVM IR without its escapes: `\"`, `\\`, `\n`, `\t` and two hex digits a byte."""
     return _unescape(text, _IR_ESCAPE, 16)
 
 
 def unescape_assembly(text: str) -> str:
-    r"""A string of LLVM's assembly without its escapes: `\"`, `\\`, `\n`, `\t` and three octal digits a byte.
-
-    Bytes that are not UTF-8 become surrogates, as in Python's paths.
-    """
+    r"""A string of LLVM's assembly without its escapes: `\"`, `\\`, `\n`, `\t` and three octal digits a byte."""
     return _unescape(text, _ASSEMBLY_ESCAPE, 8)
 
 
 def _unescape(text: str, pattern: re.Pattern[bytes], base: int) -> str:
+    """Bytes that are not UTF-8 become surrogates, as in Python's paths."""
     if "\\" not in text:
         return text
 

@@ -469,5 +469,4 @@ class Body:
 
     @property
     def syntax(self) -> Syntax:
-        """How its names are written."""
         return syntax_of(self.kind)

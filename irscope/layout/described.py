@@ -13,7 +13,7 @@ from irscope.ir.locations.model import is_library
 from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.operations import opcode_of
-from irscope.ir.mlir.types import LayoutType, element_bits, parse_type, read_types
+from irscope.ir.mlir.types import Type, element_bits, parse_type, read_types
 from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
 from irscope.layout.rows import own_shape, parameters_text
 from irscope.model.capture import Capture, Target
@@ -102,7 +102,7 @@ class CaptureLayouts:
         self.known = {(item.encoding.text, item.shape): item for item in rows}
         """(encoding, shape) → layout."""
 
-    def of(self, kind: LayoutType) -> DescribedLayout | None:
+    def of(self, kind: Type) -> DescribedLayout | None:
         """The layout of a type; None where the capture holds none."""
         encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
         return self.known.get((encoding.text, own_shape(encoding, kind)[0]))
@@ -165,13 +165,8 @@ def choose_layouts(
 ) -> list[DescribedLayout]:
     """The layouts that meet every given choice; those of `names` in the order of the names.
 
-    Args:
-        names: aliases (with or without `#`) and other names as listed (`slice 0 of #mma`), encodings as text, kinds
-            (`nvidia_mma`), or `#alias@128x64` for one shape.
-        value: a value's name, such as `%acc`.
-        operation: an operation's name, such as `tt.dot`.
-        line: a line of Python that uses the layout, or that calls one that does.
-
+    `names`: aliases (with or without `#`) and other names as listed (`slice 0 of #mma`), encodings as text, kinds
+    (`nvidia_mma`), or `#alias@128x64` for one shape. `line`: of Python, which uses the layout or calls one that does.
     Raises UsageError, with the nearest names, if a choice leaves no layout.
     """
     chosen = list(layouts)

@@ -150,7 +150,6 @@ class ThreadMap:
 
     @property
     def size(self) -> int:
-        """The number of elements of the tensor."""
         return 1 << self.layout.out_bits
 
     @cached_property

@@ -15,7 +15,7 @@ from irscope.ir.mlir.attributes import (
     resolve_aliases,
 )
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.types import LayoutType, Type, written_type
+from irscope.ir.mlir.types import Type, written_type
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
 
@@ -33,8 +33,8 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
     aliases = read_aliases(text)
     named = {value: name for name, value in reversed(aliases.items())}
     # The operations of each row, each with the type that has the layout.
-    found: dict[tuple[str, tuple[int, ...]], list[tuple[OperationUse, LayoutType]]] = {}
-    known: dict[LayoutType, tuple[Encoding, tuple[int, ...], int]] = {}
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[OperationUse, Type]]] = {}
+    known: dict[Type, tuple[Encoding, tuple[int, ...], int]] = {}
     for operation in uses.operations:
         for kind in dict.fromkeys((*operation.result_types, *operation.types)):
             if kind not in known:
@@ -47,7 +47,7 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
             named.get(encoding, rows[0][1].encoding),
             encoding,
             shape,
-            tuple(dict.fromkeys(kind.element for _, kind in rows)),
+            tuple(dict.fromkeys(str(kind.element) for _, kind in rows)),
             max(known[kind][2] for _, kind in rows),
             tuple(_use(name, rows, uses) for name in dict.fromkeys(operation.name for operation, _ in rows)),
         )
@@ -55,26 +55,26 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
     )
 
 
-def _use(name: str, rows: list[tuple[OperationUse, LayoutType]], uses: ModuleUses) -> LayoutUse:
+def _use(name: str, rows: list[tuple[OperationUse, Type]], uses: ModuleUses) -> LayoutUse:
     # An operation stands there once for each of its types: a load for its pointers and for what it loads.
     found = [row for row in rows if row[0].name == name]
-    operations = [*{operation.line: operation for operation, _ in found}.values()]
+    lines = tuple(dict.fromkeys(operation.line for operation, _ in found))
     return LayoutUse(
         name,
-        tuple(operation.line for operation in operations),
+        lines,
         tuple(
             value.name
             for operation, kind in found
-            if len(operation.results) == len(operation.result_types)
-            for value, own in zip(operation.results, operation.result_types, strict=True)
+            if len(operation.operation.results) == len(operation.result_types)
+            for value, own in zip(operation.operation.results, operation.result_types, strict=True)
             if own == kind
         ),
-        tuple(dict.fromkeys(filter(None, (line_text(uses.place_of(operation)) for operation in operations)))),
-        tuple(dict.fromkeys(filter(None, (chain_texts(uses.chain_of(operation)) for operation in operations)))),
+        tuple(dict.fromkeys(filter(None, (line_text(uses.place_at(line)) for line in lines)))),
+        tuple(dict.fromkeys(filter(None, (chain_texts(uses.locations.chain_at(line)) for line in lines)))),
     )
 
 
-def own_shape(encoding: Encoding, kind: LayoutType | Type) -> tuple[tuple[int, ...], int]:
+def own_shape(encoding: Encoding, kind: Type) -> tuple[tuple[int, ...], int]:
     """The shape that a layout covers, and how many buffers of it a memory descriptor has.
 
     `memdesc<3x128x64xf16, #shared>` is three buffers of 128×64 if the layout has rank 2. A part of an allocation has

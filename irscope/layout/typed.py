@@ -67,8 +67,7 @@ _PAIRS = {"<": ">", "{": "}", "[": "]", "(": ")", "loc(": ")"}
 def parse_typed(text: str, shape: Sequence[int]) -> Encoding:
     """Read an encoding that is given as text together with the shape it is for.
 
-    Raises ParseError if the text is cut off or damaged; UsageError if its kind is unknown, a parameter is missing, or
-    it does not fit the shape. The message names the value and what is missing.
+    Raises ParseError if the text is cut off or damaged, and UsageError that names what is missing or does not fit.
     """
     encoding = parse_encoding(text)
     _check_brackets(encoding.text)
@@ -100,7 +99,6 @@ def warps_of(encoding: Encoding) -> int | None:
 
 
 def blocks_of(encoding: Encoding) -> int:
-    """The CTAs of the cluster that a layout is for."""
     for holder in _chain(encoding):
         for name in ("CGALayout", "block"):
             if isinstance(bases := holder[name], tuple):

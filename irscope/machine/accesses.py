@@ -99,11 +99,9 @@ def _atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     function = combining(machine.arithmetic, kind, dtype)
     if function is None:
         raise step.not_run(f"irscope does not execute the atomic operation {kind!r}")
-    if isinstance(function, np.ufunc) and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
-        machine.memory.accumulate(addresses, values, mask, function, frame.rows, dtype)
-        # Nobody uses it.
-        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
-    return (machine.memory.update(addresses, [values], mask, function, frame.rows, dtype),)
+    is_used = dtype.kind not in "if" or any(map(machine.is_used, step.results))
+    old = machine.memory.update(addresses, [values], mask, function, frame.rows, dtype, is_used=is_used)
+    return [old for _ in step.results]
 
 
 def _exchanged(old: Array, expected: Array, new: Array) -> Array:
@@ -214,7 +212,7 @@ def _reduce_tile(
     if ufunc is None:
         raise step.not_run(f"irscope does not execute the reduction {kind!r}")
     ufunc, block = machine.arithmetic.atomic(ufunc, tensor.dtype), of_rank(values, len(tensor.block))
-    machine.memory.accumulate(addresses, block, mask, ufunc, frame.rows, tensor.dtype)
+    machine.memory.update(addresses, [block], mask, ufunc, frame.rows, tensor.dtype, is_used=False)
 
 
 # ── descriptors ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -250,7 +248,6 @@ def tile_place(step: Step, frame: Bindings) -> tuple[Descriptor, Sequence[Array]
 
 
 def load_described(machine: Machine, step: Step, frame: Bindings, shape: Sequence[int]) -> Array:
-    """The tile that an operation reads."""
     tensor, offsets, rows = tile_place(step, frame)
     return load_tile(machine, tensor, offsets, frame, shape, rows)
 

@@ -25,7 +25,6 @@ from irscope.machine.elementwise import reciprocal_root
 from irscope.machine.values import Array, unsigned
 
 MOVED_RUNS = 2
-"""Runs of the baseline on moved inputs."""
 _NOISE_FACTOR = 4.0
 """Times the largest deviation that moved inputs gave at an element."""
 _WIDE_FLOOR_ULPS = 8.0
@@ -78,13 +77,7 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
 def moved_runs(
     run: Callable[[Inputs, Arithmetic], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
 ) -> list[dict[str, Array]]:
-    """What a baseline leaves on inputs that are perturbed by one unit in the last place.
-
-    Args:
-        run: runs the baseline on inputs in an arithmetic, and returns its tensors.
-        inputs: makes the inputs, the same ones each time.
-        seed: of the directions in which they are moved.
-    """
+    """What a baseline leaves on inputs that are perturbed by one unit in the last place, in directions of a seed."""
     results: list[dict[str, Array]] = []
     for number in range(MOVED_RUNS):
         random = np.random.default_rng((seed, number))
@@ -115,13 +108,9 @@ def agreement_of(
     before: Mapping[str, Array], baseline: Mapping[str, Array], moved: Sequence[Mapping[str, Array]],
     found: Mapping[str, Array], noise_of: str,
 ) -> Agreement:  # fmt: skip
-    """How what a variant leaves agrees with what the baseline leaves.
+    """How what a variant leaves, each name → elements, agrees with what the baseline leaves and its noise.
 
-    Args:
-        before: name of each tensor → its elements before the launch.
-        baseline, found: the same after the launch.
-        moved: after runs of the baseline on moved inputs.
-        noise_of: what these are, in words.
+    `moved`: what runs of the baseline leave on moved inputs; `noise_of`: what these are, in words.
     """
     with np.errstate(all="ignore"):
         rows = [

@@ -122,7 +122,6 @@ class Arithmetic:
     """Bytes of shared memory that hold a byte of the kernel's."""
 
     def memory(self, storages: Sequence[NDArray[np.uint8]], on_access: OnAccess | None) -> GlobalMemory:
-        """The global memory of a run."""
         return GlobalMemory(storages, on_access)
 
     def held_as(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -142,7 +141,6 @@ class Arithmetic:
         return poison(dtype, rank)
 
     def convert(self, values: Array, dtype: np.dtype[Any], rounding: str = "rtne") -> Array:
-        """Floats in another format."""
         return convert_float(values, dtype, rounding)
 
     def approximated(self, function: Callable[..., Array], values: Array) -> Array:

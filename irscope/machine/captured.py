@@ -74,17 +74,11 @@ def _is_named(at: str, label: str, *names: str) -> bool:
 def captured_inputs(
     capture: Capture, values: Mapping[str, Any] | None = None, seed: int = 0, limits: RunLimits = NO_LIMITS
 ) -> Inputs:
-    """The arguments of a capture's launch.
+    """The arguments of a capture's launch, or `values`, name → the elements of a tensor or a number.
 
-    Args:
-        capture: of a launch that was recorded with its arguments.
-        values: name → the elements of a tensor, or a number; what is not among them is as the capture says.
-        seed: of the elements that nobody knows: floats of a standard normal distribution, integers of the range that
-            the capture states, or 0 and 1.
-        limits: of memory.
-
-    Raises UsageError without a record, for a name that is no argument, and for elements of another shape; NotRun for
-    tensors that are too large.
+    `seed`: of the elements that nobody knows: floats of a standard normal distribution, integers of the range that the
+    capture states, or 0 and 1. Raises UsageError without a record, for a name that is no argument, and for elements of
+    another shape; NotRun for tensors that are too large.
     """
     record = capture.launch.record
     if record is None:
@@ -226,10 +220,7 @@ def run_text(
     arithmetic: Arithmetic | None = None,
     limits: RunLimits = NO_LIMITS,
 ) -> dict[str, Array]:
-    """Run the kernel of a text; returns the tensors after it, each contiguous and of its own.
-
-    Arguments as of `irscope.machine.launch.run`.
-    """
+    """Run a text's kernel, as `irscope.machine.launch.run` does; returns its tensors, each contiguous."""
     module = parse_mlir(text)
     run(
         module, grid, inputs.given, programs=programs, observer=observer, on_progress=on_progress,
@@ -258,16 +249,9 @@ def run_capture(
 ) -> dict[str, Array]:
     """Run a capture's kernel on NumPy; returns each tensor argument as the launch leaves it.
 
-    Args:
-        capture: of a launch that was recorded with its arguments.
-        values, seed: as of `captured_inputs`.
-        stage: the IR that is run.
-        at: a pass, after which the IR is run in place of the stage's last one.
-        programs: numbers of the programs; all by default.
-        observer: is called with each operation that was executed.
-        limits: memory, time and threads.
-
-    Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
+    `values` and `seed` as of `captured_inputs`. `at`: a pass, after which the IR is run in place of the stage's last
+    one. `programs`: their numbers; all by default. `observer` is called with each operation that was executed. Raises
+    NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
     """
     grid = launched_grid(capture)
     inputs = captured_inputs(capture, values, seed, limits)

@@ -56,11 +56,9 @@ class Bindings:
         return found
 
     def array(self, value: Value) -> Array:
-        """An array, as `held`."""
         return cast(Array, self.held(value))
 
     def assign(self, values: Iterable[Value], held: Iterable[Held]) -> None:
-        """Define values."""
         self.values.update(zip(values, held, strict=True))
 
 
@@ -95,12 +93,10 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of its first result."""
         return self.types[0].shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its first result."""
         return dtype_of(self.types[0])
 
     @property
@@ -125,7 +121,6 @@ class Step:
         return default
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """An attribute that lists integers."""
         value = self.attribute(name)
         listed = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
         return tuple(int(one) for one in listed)
@@ -137,11 +132,9 @@ class Step:
         return self._groups[name]
 
     def arrays(self, frame: Bindings, name: str) -> tuple[Array, ...]:
-        """The arrays of a group of operands."""
         return tuple(frame.array(value) for value in self.group(name))
 
     def dtype_of(self, name: str) -> np.dtype[Any]:
-        """The NumPy type of an operand's elements."""
         return dtype_of(self.operand_types[self.operands.index(self.group(name)[0])])
 
     def array(self, frame: Bindings, name: str) -> Array:
@@ -152,19 +145,16 @@ class Step:
         return found
 
     def optional(self, frame: Bindings, name: str) -> Array | None:
-        """The array of an operand that may be absent."""
         group = self.group(name)
         return frame.array(group[0]) if group else None
 
     def view(self, frame: Bindings, name: str) -> MemoryView:
-        """The memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, MemoryView):
             raise self.not_run(f"its operand {name!r} is not a view of shared or tensor memory")
         return found
 
     def descriptor(self, frame: Bindings, name: str) -> Descriptor:
-        """The tensor in global memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, Descriptor):
             raise self.not_run(f"its operand {name!r} is not a tensor descriptor")
@@ -175,7 +165,6 @@ class Step:
         return full(frame.array(self.operands[place]), self.operand_types[place].shape, programs)
 
     def not_run(self, why: str) -> NotRun:
-        """The error that this operation cannot be executed."""
         return NotRun(f"{self.operation.name}, line {self.operation.first_line}: {why}")
 
 
@@ -270,7 +259,6 @@ class Machine:
         self._used: set[Value] | None = None
 
     def program_at(self, frame: Bindings, place: int) -> tuple[int, int, int]:
-        """The program at a place of a frame."""
         return self.program_of(frame.rows[place])
 
     def program_of(self, row: int) -> tuple[int, int, int]:
@@ -279,13 +267,11 @@ class Machine:
         return x, y, z
 
     def is_used(self, value: Value) -> bool:
-        """Whether any operation uses a value."""
         if self._used is None:
             self._used = {value for one in self.module.walk() for value in one.operands}
         return value in self._used
 
     def run(self, arguments: Sequence[Held]) -> None:
-        """Run the kernel."""
         kernel = self.module.kernel
         if kernel is None:
             raise NotRun("the module has no function")
@@ -293,10 +279,7 @@ class Machine:
             self.call(kernel, arguments, np.arange(len(self.program_ids[0])))
 
     def spin(self, step: Step, carried: Sequence[Held]) -> None:
-        """Take an iteration of a loop that may wait for other programs; they go on first.
-
-        Raises NeverEnds if none of them can, and WaitsForOthers if some were left out.
-        """
+        """Take an iteration of a loop that may wait for others; these go on first. Raises NeverEnds, WaitsForOthers."""
         changes, before = self._spun.get(id(step), (-1, ()))
         is_idle = changes == self.memory.changes and all(
             isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
@@ -326,7 +309,6 @@ class Machine:
         return found
 
     def call(self, function: Operation, arguments: Sequence[Held], rows: Array) -> Sequence[Held]:
-        """Run a function for programs; returns its results."""
         return self.region(function.regions[0], Bindings(rows), arguments)
 
     def region(self, region: Region, frame: Bindings, arguments: Sequence[Held]) -> Sequence[Held]:

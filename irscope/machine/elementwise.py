@@ -326,10 +326,7 @@ def _ends(values: Array, from_left: bool) -> Array:
 
 
 def set_bits(values: Array) -> Array:
-    """How many bits of each number are set."""
     numbers = unsigned(values)
-    if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(numbers).astype(values.dtype)
     columns = np.ascontiguousarray(numbers).view(np.uint8).reshape(*numbers.shape, numbers.dtype.itemsize)
     return np.unpackbits(columns, axis=-1).sum(-1).astype(values.dtype)
 

@@ -24,10 +24,7 @@ class _Remaining:
         self._left: list[tuple[Sequence[Held], Array]] = []
 
     def keep(self, stays: Array, carried: Sequence[Held]) -> Sequence[Held]:
-        """Let the others leave with what they carry; returns what is carried on.
-
-        `stays`: of one program, or of each.
-        """
+        """Let the others leave with what they carry; returns what is carried on. `stays`: of one program or of each."""
         if stays.all():
             return carried
         leave, stay = np.flatnonzero(~stays), np.flatnonzero(stays)

@@ -18,7 +18,7 @@ import numpy as np
 from irscope.errors import NotRun
 from irscope.machine.accesses import combining, elements_of, load_described, masked_load, of_rank, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
-from irscope.machine.shared import form_of
+from irscope.machine.shared import contiguous, form_of
 from irscope.machine.tensors import scaled_product
 from irscope.machine.values import Array, Held, MemoryView, dtype_of, full
 
@@ -146,20 +146,16 @@ def _is_whole(view: MemoryView) -> bool:
     return True
 
 
-def _contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    return tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) * size for axis in range(len(shape)))
-
-
 def _reshaped(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "src")
     if not _is_whole(view):
         return (replace(view, shape=step.shape, lies_as=view.lies_as or view.shape),)
-    return (replace(view, shape=step.shape, strides=_contiguous(step.shape, view.dtype.itemsize)),)
+    return (replace(view, shape=step.shape, strides=contiguous(step.shape, view.dtype.itemsize)),)
 
 
 def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view, dtype = step.view(frame, "src"), dtype_of(step.type)
-    strides = _contiguous(step.shape, dtype.itemsize)
+    strides = contiguous(step.shape, dtype.itemsize)
     if not _is_whole(view):
         if view.lies_as or len(step.shape) != len(view.shape) or view.strides[-1] != view.dtype.itemsize:
             raise step.not_run("the reinterpreted memory has gaps or is transposed")

@@ -43,13 +43,10 @@ _MOST_ELEMENTS = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
-    """A pointer to a place in a storage."""
-
     storage: NDArray[np.uint8]
     """All its bytes; arguments with one and the same array share memory. The run writes into it."""
     offset_bytes: int = 0
     name: str = ""
-    """Of the argument, for messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +62,6 @@ class HostDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits of a run."""
-
     memory_bytes: int = 4 << 30
     """Of the tensors of a launch: a run takes three times as much."""
     seconds: float | None = None
@@ -110,24 +105,20 @@ def run(
     limits: RunLimits = NO_LIMITS,
     elsewhere: Mapping[int, NDArray[np.uint8]] | None = None,
 ) -> list[str]:
-    """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
+    """Run a module's kernel; what it stores is in the storages of its arguments afterwards. Returns what it printed.
 
     Args:
-        module: TTIR or TTGIR.
-        grid: program instances along x, y and z.
-        arguments: those of the kernel, in order, without constants.
         programs: numbers of the programs to run, the first axis of the grid fastest; all by default.
         observer: is called with each operation that was executed.
         on_access: is called with each access to global memory, before its bounds are checked.
         on_progress: is called with the number of programs that ended, and of all.
         lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
         executors: opcode → what executes it, where that is not the machine's own.
-        arithmetic: of floats; ordinary by default.
-        limits: memory, time and threads. One thread runs all programs for an observer, and where they meet in atomics.
+        limits: one thread runs all programs for an observer, and where they meet in atomics.
         elsewhere: address → the storage there, of what tensors of pointers point to.
 
-    Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
-    kernel may do; the storages are then as before.
+    Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do; the storages are then
+    as before.
     """
     arithmetic = arithmetic or Arithmetic()
     executors = {**executors, **arithmetic.executors}

@@ -115,7 +115,6 @@ class FollowedLoop:
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """The fewest and the most iterations."""
         step = self.step.value
         way = add(replace(self.stop, bits=64), replace(self.start, bits=64), -1)
         if step is None or step <= 0:
@@ -134,7 +133,6 @@ class Runner(Interpreter):
     """Runs a kernel for some programs, its loops included; what is unknown of them is held as such."""
 
     def evaluation(self) -> Evaluation:
-        """Run the kernel; returns what was noted."""
         is_ended = run_kernel(self, self.module)
         return Evaluation(
             self.programs, tuple(self.executions), tuple(self.visits), tuple(self.notes), is_ended, self.noted.work,
@@ -319,15 +317,10 @@ def evaluate(
     programs: Programs,
     contents: Mapping[str, Contents] | None = None,
 ) -> Evaluation:
-    """Evaluate a module's kernel.
+    """Evaluate a TTGIR module's kernel for some programs; what is not among the arguments is unknown.
 
-    Args:
-        module: a TTGIR module.
-        arguments: its parameters; one that is not among them is unknown.
-        programs: which programs.
-        contents: what tensors held, by argument.
-
-    Never raises for what the module holds: what cannot be evaluated is unknown.
+    `contents`: what tensors held, by argument. Never raises for what the module holds: what cannot be evaluated is
+    unknown.
     """
     found = Runner(module, arguments, programs)
     found.noted.known_contents = contents or {}

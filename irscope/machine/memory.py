@@ -96,7 +96,6 @@ class GlobalMemory:
         return self._bytes[start : start + self._sizes[storage]]
 
     def peek(self, address: int, size: int) -> bytes:
-        """The bytes at an address of a storage."""
         return self._bytes[address - _BASE : address - _BASE + size].tobytes()
 
     def allocate(self, size: int) -> int:
@@ -141,54 +140,34 @@ class GlobalMemory:
         combine: Callable[..., Array],
         rows: Array,
         dtype: np.dtype[Any],
+        *,
+        is_used: bool = True,
     ) -> Array:
         """Replace elements one after another by a function of what stands there and of `values`; returns the old ones.
 
         Programs go in their order, and so do the elements of each. What the hardware does in which order is open.
-        """  # fmt: skip
-        flat, operands, chosen, shape = self._flat(addresses, values, mask, rows, dtype)
-        old = np.zeros(len(flat), values[0].dtype)
-        for turn in _turns(flat):
-            here = flat[turn]
-            old[turn] = self._read(here, dtype)
-            self._write(here, combine(old[turn], *[one[turn] for one in operands]), dtype)
-        found = np.zeros(shape, values[0].dtype)
-        found.reshape(-1)[chosen] = old
-        return found
-
-    def accumulate(
-        self,
-        addresses: Array,
-        values: Array,
-        mask: Array | None,
-        ufunc: Callable[..., Array],
-        rows: Array,
-        dtype: np.dtype[Any],
-    ) -> None:
-        """As `update`, for a function whose order may be any, where nobody asks for the old elements."""
-        if not isinstance(ufunc, np.ufunc):
-            self.update(addresses, [values], mask, ufunc, rows, dtype)
-            return
-        flat, (operand,), _, _ = self._flat(addresses, [values], mask, rows, dtype)
-        if not len(flat):
-            return
-        order = np.argsort(flat, kind="stable")
-        flat = flat[order]
-        begins = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
-        sums = ufunc.reduceat(operand[order], begins)
-        here = flat[begins]
-        self._write(here, ufunc(self._read(here, dtype), sums), dtype)
-
-    def _flat(
-        self, addresses: Array, values: Sequence[Array], mask: Array | None, rows: Array, dtype: np.dtype[Any]
-    ) -> tuple[Array, list[Array], Array, tuple[int, ...]]:
-        """The indices and the values of the elements that an atomic operation updates, which they are, and of what."""
+        Where nobody uses the old ones, a ufunc takes all elements of one address at once.
+        """
         places, mask = self._places("atomic", addresses, mask, dtype, rows)
         shape = np.broadcast_shapes(places.shape, *[one.shape for one in values], (1,) if mask is None else mask.shape)
         shape = (len(rows), *shape[1:])
         chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
         flat, *operands = (np.broadcast_to(one, shape).reshape(-1)[chosen] for one in (places, *values))
-        return flat, operands, chosen, shape
+        found = np.zeros(shape, values[0].dtype)
+        if isinstance(combine, np.ufunc) and not is_used and len(flat):
+            order = np.argsort(flat, kind="stable")
+            flat = flat[order]
+            begins = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
+            sums = combine.reduceat(operands[0][order], begins)
+            here = flat[begins]
+            self._write(here, combine(self._read(here, dtype), sums), dtype)
+            return found
+        for turn in _turns(flat):
+            here = flat[turn]
+            old = self._read(here, dtype).astype(values[0].dtype, copy=False)
+            self._write(here, combine(old, *[one[turn] for one in operands]), dtype)
+            found.reshape(-1)[chosen[turn]] = old
+        return found
 
     def _read(self, places: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
         """The elements at indices; what is read where the mask does not hold is open."""
@@ -207,10 +186,7 @@ class GlobalMemory:
     def _places(
         self, kind: _AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
     ) -> tuple[Array, Array | None]:
-        """The indices of elements, and the mask.
-
-        Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
-        """
+        """The indices of elements, and the mask; raises OutOfBounds, WrongProgram if unaligned, NotRun if unknown."""
         if self.on_access is not None:
             self.on_access(ObservedAccess(kind, rows, addresses, mask, dtype.itemsize))
         if mask is not None:

@@ -123,12 +123,7 @@ class Contents:
 def _loaded_data(addresses: Number, bits: int, source: Source, key: int, contents: Contents | None) -> Number:
     """What a load gives: what an argument held there, as far as that is known; elements of one address have one value.
 
-    Args:
-        addresses: of the elements.
-        bits: of an element, an integer.
-        source: the load.
-        key: tells this execution of it apart.
-        contents: what the argument held that it points into; None if that is not known.
+    `key`: tells this execution of it apart. `contents`: what the argument held that it points into, if that is known.
     """
     tokens = mixed(("load", key), (addresses,))
     low, high = (-1, 0) if bits == 1 else (-FAR, FAR)
@@ -223,17 +218,6 @@ class NotedMemory(GlobalMemory):
     def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array, dtype: np.dtype[Any]) -> None:
         self._note(as_number(addresses), mask, dtype)
 
-    def accumulate(
-        self,
-        addresses: Array,
-        values: Array,
-        mask: Array | None,
-        ufunc: Callable[..., Array],
-        rows: Array,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self._note(as_number(addresses), mask, dtype)
-
     def update(
         self,
         addresses: Array,
@@ -242,9 +226,11 @@ class NotedMemory(GlobalMemory):
         combine: Callable[..., Array],
         rows: Array,
         dtype: np.dtype[Any],
+        *,
+        is_used: bool = True,
     ) -> Array:
         self._note(as_number(addresses), mask, dtype)
-        return cast(Array, Opaque(self._step.types[0], self._source, self.fresh()))
+        return cast(Array, Opaque(self._step.types[0] if self._step.types else NONE, self._source, self.fresh()))
 
     def _note(self, addresses: Number, mask: Array | None, dtype: np.dtype[Any]) -> None:
         step = self._step
@@ -272,7 +258,6 @@ def _shape_of_pointers(step: Step) -> tuple[int, ...]:
 
 
 def _without_programs(number: Number, shape: tuple[int, ...]) -> Number:
-    """A number of one program, of a shape; raises ValueError for another one."""
     missing = len(shape) + 1 - number.ndim
     number = number.shaped(lambda array: array.reshape((*(1,) * missing, *array.shape))[0])
     return replace(number, known=np.broadcast_to(number.known, shape))

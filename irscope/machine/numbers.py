@@ -187,7 +187,6 @@ def as_array(number: Number) -> Array | Number:
 
 
 def constant(value: int, bits: int) -> Number:
-    """A number that is one integer."""
     value = ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
     return Number(wrapped(np.full(1, value, np.int64), bits), bits)
 

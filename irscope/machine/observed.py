@@ -97,18 +97,10 @@ def observe_values(
     seed: int = 0,
     limits: RunLimits = NO_LIMITS,
 ) -> Observation:
-    """Run a capture's kernel on the CPU, and note its values.
+    """Run a capture's kernel on the CPU as `run_capture` does, and note its values.
 
-    Args:
-        capture: of a launch that was recorded with its arguments.
-        values, seed: as of `irscope.machine.captured.captured_inputs`.
-        stage, at: the IR that is run, as of `run_capture`.
-        name: only this value, `%acc`, or those that a pass numbered after it, `%acc_41`.
-        line: only what comes from this line of the kernel's file.
-        program: only this program of the grid is run; all by default.
-        limits: memory and work.
-
-    Raises NotRun, WrongProgram and UsageError.
+    `name`: only this value, `%acc`, or those that a pass numbered after it, `%acc_41`. `line`: only what comes from
+    this line of the kernel's file. `program`: only this one is run. Raises NotRun, WrongProgram and UsageError.
     """
     grid = launched_grid(capture)
     text = text_at(capture, stage, at)
@@ -217,7 +209,6 @@ class _Watch:
         self._sums: dict[tuple[int, int], _Sum] = {}
 
     def note(self, machine: Machine, step: Step, frame: Bindings, results: Sequence[Held]) -> None:
-        """Note what an operation gave."""
         for place, held in enumerate(results):
             kind = step.types[place]
             element = kind.element if kind.form == "tensor" and kind.element is not None else kind
@@ -267,7 +258,6 @@ class _Watch:
         return line_text(place_of(self._locations.chain_at(line), self._file))
 
     def values(self) -> list[ObservedValue]:
-        """All values, in the order of the text."""
         found: list[ObservedValue] = []
         for row in sorted(self._sums.values(), key=lambda one: (one.operation.first_line, one.place)):
             operation, line = row.operation, row.operation.first_line

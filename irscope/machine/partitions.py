@@ -93,10 +93,7 @@ class Partitions:
             raise _Stopped
 
     def wait(self, is_ready: Callable[[], bool], what: Callable[[], str], operation: Any) -> None:
-        """Wait until something is ready, which the partition itself or another one does.
-
-        Raises NeverEnds, with `what` and the operation of each that waits, if that never comes: every partition waits.
-        """
+        """Wait until something is ready; raises NeverEnds, with `what` and each operation, if every partition waits."""
         number = self.number
         while not is_ready():
             self._waits[number] = what, operation

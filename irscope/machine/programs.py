@@ -31,7 +31,6 @@ class Programs:
 
     @staticmethod
     def all(grid: tuple[int, int, int]) -> Programs:
-        """All programs of a launch."""
         return Programs(np.arange(prod(grid)), grid)
 
     @staticmethod
@@ -42,17 +41,14 @@ class Programs:
 
     @property
     def count(self) -> int:
-        """How many programs there are."""
         return self.numbers.size
 
     def index(self, axis: int) -> Number:
-        """The program id along an axis."""
         if self.grid is None:
             return atom(Source("program", f"program {'xyz'[axis]}"), 32, low=0)
         return self.named(self.numbers // prod(self.grid[:axis]) % self.grid[axis], 32)
 
     def total(self, axis: int) -> Number:
-        """The number of programs along an axis."""
         if self.grid is None:
             return atom(Source("program", f"number of programs {'xyz'[axis]}"), 32, low=1)
         return constant(self.grid[axis], 32)
@@ -121,7 +117,6 @@ class Weight:
 
     @staticmethod
     def once(count: int) -> Weight:
-        """Each program once."""
         one = np.ones(1, np.int64)
         return Weight(one, one, count)
 

@@ -59,14 +59,9 @@ class PtxCta(CtaRegisters):
         memory: CtaMemory,
         tile_bytes: Callable[[Instruction], int | None],
     ) -> None:
-        """Args.
+        """`parameters`: the name of each of the kernel's → its bits; `program`, `grid`: which CTA of how many.
 
-        function: of the PTX.
-        threads: of the CTA.
-        parameters: the name of each of the kernel's → its bits.
-        program, grid: which CTA of how many.
-        memory: what is known of global memory.
-        tile_bytes: the bytes that one execution of a copy by the tensor memory accelerator moves; None if not known.
+        `tile_bytes`: the bytes that one execution of a copy by the tensor memory accelerator moves; None if not known.
         """
         self._listener, self._memory, self._tile_bytes = listener, memory, tile_bytes
         self._parameters = parameters

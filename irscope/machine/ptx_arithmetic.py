@@ -26,10 +26,7 @@ _WARP, _WAVE = 32, 64
 def computed(name: str, suffixes: list[str], operands: Sequence[_Integers]) -> _Integers | None:
     """What an instruction makes of its operands; None for one that is not computed, such as those on floats.
 
-    Args:
-        name: of the instruction, such as `add`.
-        suffixes: the parts of its opcode behind the name.
-        operands: a value for each thread, or a single one for all of them.
+    An operand is a value for each thread, or a single one for all of them.
     """
     function = _FUNCTIONS.get(name)
     if function is None or (name not in ("mov", "selp") and any(_is_float(suffix) for suffix in suffixes)):

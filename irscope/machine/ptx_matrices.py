@@ -33,9 +33,7 @@ class _TensorAccess:
 def matrix_accesses(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[_TensorAccess]]:
     """(first byte and bytes of each part of shared memory that it reads, what it accesses in tensor memory).
 
-    Args:
-        item: a `wgmma.mma_async` or a `tcgen05.mma`.
-        values: of its operands; 0 for a vector of registers.
+    Of a `wgmma.mma_async` or a `tcgen05.mma`; `values`: of its operands, 0 for a vector of registers.
     """
     return _tensor(item, values) if item.opcode.startswith("tcgen05") else (_warp_group(item, values), [])
 

@@ -9,7 +9,7 @@ Executed is what must be to know the shared accesses and waits. Registers are in
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand
 from irscope.ir.asm.readers import PtxFunction
+from irscope.ir.reach import reached
 
 _Integers = NDArray[np.int64]
 
@@ -39,8 +40,6 @@ class DivergentBarrier(StuckThreads):
 
 @dataclass(slots=True, eq=False)
 class PtxStep:
-    """An instruction that is executed."""
-
     item: Instruction
     name: str
     suffixes: list[str]
@@ -58,8 +57,6 @@ class PtxStep:
 
 @dataclass(slots=True, eq=False)
 class CtaGroup:
-    """Threads at one instruction."""
-
     at: int
     threads: _Integers
     blocked: Callable[[], bool] | None = None
@@ -98,10 +95,7 @@ def effect_of(item: Instruction) -> str:
 
 
 def prepared(function: PtxFunction, methods: object, effect: Callable[[Instruction], str]) -> list[PtxStep]:
-    """The instructions that are executed: those with an effect, branches, and what these need.
-
-    `methods`: has the method for each effect. `effect`: its name, empty for none.
-    """
+    """The instructions that are executed: those whose effect names one of `methods`, branches, and what these need."""
     code = function.instructions
     effects = {index: method for index, item in enumerate(code) if (method := effect(item))}
     makers: dict[str, list[int]] = {}
@@ -147,10 +141,7 @@ def _in_flight(code: Sequence[Instruction]) -> set[int]:
 
 
 def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[PtxStep]] | None:
-    """Where both ways of a branch meet, and what they compute until then; None if they do more than compute.
-
-    `ways`: the place of the step that each begins with.
-    """
+    """Where both ways of a branch meet, and what they compute until then; None if they do more than compute."""
     both = _reached(steps, ways[0], set()) & _reached(steps, ways[1], set())
     # One way may begin where both meet; else both lead there.
     for end in dict.fromkeys([ways[1], ways[0], min(both, default=ways[1])]):
@@ -162,13 +153,7 @@ def meeting(steps: Sequence[PtxStep], ways: tuple[int, int]) -> tuple[int, list[
 
 def _reached(steps: Sequence[PtxStep], begin: int, ends: set[int]) -> set[int]:
     """The places of what follows a step, until `ends` and what does more than compute, both included."""
-    waiting, seen = [begin], set[int]()
-    while waiting:
-        at = waiting.pop()
-        if at not in seen:
-            seen.add(at)
-            waiting += (_following(steps, at) or ()) if at not in ends else ()
-    return seen
+    return set(reached([begin], lambda at: (_following(steps, at) or ()) if at not in ends else ()))
 
 
 def _following(steps: Sequence[PtxStep], at: int) -> list[int] | None:
@@ -204,22 +189,16 @@ def _decisive(item: Instruction, method: str) -> Sequence[Operand]:
 def _sources(
     code: Sequence[Instruction], needed: set[str], makers: Mapping[str, Sequence[int]], effects: Mapping[int, str]
 ) -> set[int]:
-    waiting, seen, chosen = list(needed), set(needed), set[int]()
-    reads_shared = False
-    while waiting:
-        for index in makers.get(waiting.pop(), ()):
-            if index in chosen:
-                continue
-            chosen.add(index)
-            item = code[index]
-            names = {item.predicate.lstrip("@!")} | set(item.reads)
-            if index in effects and item.opcode.startswith(("ld", "wgmma.mma_async")) and not reads_shared:
-                reads_shared = True
-                stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
-                names |= {name for one in stores for name in one.reads}
-            fresh = names - seen
-            seen |= fresh
-            waiting += fresh
+    def made(names: Iterable[str]) -> list[int]:
+        return [index for name in names for index in makers.get(name, ())]
+
+    def before(index: int) -> list[int]:
+        return made((code[index].predicate.lstrip("@!"), *code[index].reads))
+
+    chosen = set(reached(made(needed), before))
+    if any(index in effects and code[index].opcode.startswith(("ld", "wgmma.mma_async")) for index in chosen):
+        stores = [one for one in code if one.opcode.startswith(("st.shared", "stmatrix"))]
+        chosen |= set(reached(made(name for one in stores for name in one.reads), before))
     return chosen
 
 

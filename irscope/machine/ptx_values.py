@@ -90,7 +90,6 @@ class PtxValues(PtxCta):
         )
 
     def _bits(self, operand: Operand, on: _Integers, step: PtxStep) -> _Integers:
-        """A register of all threads, known in some of them."""
         self._known(operand, on, step)
         return self._value(operand)
 

@@ -197,12 +197,8 @@ def _function_of(function: FloatFunction) -> FloatFunction:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_of_floats(step: Step) -> bool:
-    return any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types))
-
-
 def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    if not _is_of_floats(step):
+    if not any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types)):
         return ELEMENTWISE[step.opcode](machine, step, frame)
     result = _function_of(called_function(step))(*[frame.array(value) for value in step.operands])
     return (result if is_float(step.dtype) else result.astype(step.dtype),)
@@ -338,7 +334,6 @@ class RingMemory(GlobalMemory):
         return _hashed(places.astype(np.uint64), self._seed + zlib.crc32(dtype.name.encode()))
 
     def element(self, places: Array, dtype: np.dtype[Any]) -> Array:
-        """The floats at places."""
         cells = self._cells.take(places, mode="clip").astype(np.uint64)
         if (cells == _INTEGER).any():
             bits = self._units(dtype).take(places // dtype.itemsize, mode="clip").view(dtype)
@@ -378,7 +373,6 @@ class RingMemory(GlobalMemory):
         return {dtype: places[places < end] for dtype, places in unique.items()}
 
     def stored(self, places: Array, dtype: np.dtype[Any]) -> Array:
-        """What stands at places."""
         return self.element(places, dtype) if is_float(dtype) else super()._read(places // dtype.itemsize, dtype)
 
     def at(self, place: int) -> tuple[int, int]:

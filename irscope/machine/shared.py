@@ -47,8 +47,6 @@ class _Group:
 
 @dataclass(slots=True)
 class Mbarrier:
-    """The state of one mbarrier."""
-
     count: int
     missing: int
     """Arrivals that the phase still waits for."""
@@ -99,7 +97,7 @@ class SharedMemory:
     def allocate(self, kind: Type, module: MlirModule, name: str) -> MemoryView:
         """Memory for a descriptor's type, which nobody wrote; `name`: of the value that holds it."""
         dtype = dtype_of(kind)
-        strides = _strides(kind.shape, dtype.itemsize)
+        strides = contiguous(kind.shape, dtype.itemsize)
         size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
         data = np.full((self.programs, size), 255, np.uint8)
         memory = MemoryAllocation(data, name=name)
@@ -255,7 +253,6 @@ class SharedMemory:
         return Mbarrier(count, missing, left, phase=phase).wait_text(name, int(parity[first]) & 1)
 
     def phase(self, view: MemoryView, rows: Array) -> Array:
-        """The parity of the phase that an mbarrier is in."""
         barriers, at = self._barrier(view, rows)
         return barriers.phase[at] & 1
 
@@ -282,12 +279,9 @@ class SharedMemory:
         self._of_barriers = left
 
 
-def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    for length in reversed(shape):
-        strides.insert(0, size)
-        size *= length
-    return tuple(strides)
+def contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """The strides in bytes of elements of a size that lie one behind another."""
+    return tuple(prod(shape[axis + 1 :]) * size for axis in range(len(shape)))
 
 
 def form_of(kind: Type, module: MlirModule) -> str:

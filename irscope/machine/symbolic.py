@@ -128,11 +128,9 @@ class Interpreter(Machine):
 
     @property
     def executions(self) -> list[AccessExecution]:
-        """The accesses, as they were come to."""
         return self.noted.executions
 
     def mark(self) -> tuple[int, int]:
-        """How much was noted so far."""
         return len(self.visits), len(self.executions)
 
     def forget(self, mark: tuple[int, int]) -> None:
@@ -177,7 +175,6 @@ class Interpreter(Machine):
         return Opaque(kind, source, self.noted.fresh(), self.frame.count)
 
     def lose(self, operation: Operation, source: Source | None = None) -> None:
-        """Leave the results of an operation unknown."""
         if not operation.results:
             return
         known = self._lost.get(operation)
@@ -212,7 +209,6 @@ class Interpreter(Machine):
                 yield side
 
     def run_function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
-        """Run a function; returns what it returns."""
         blocks = function.regions[0].blocks if function.regions else ()
         if not blocks:
             return []
@@ -306,7 +302,6 @@ class Interpreter(Machine):
         return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
 
     def operands(self, step: Step) -> list[Array | Number]:
-        """What an operation computes with."""
         return [self.integers(value) for value in step.operands]
 
     def computed(self, step: Step) -> Sequence[Held]:

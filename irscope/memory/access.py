@@ -57,12 +57,10 @@ class Traffic:
 
     @staticmethod
     def unknown() -> Traffic:
-        """The traffic of what is not known at all."""
         return Traffic(*((0, MOST) for _ in fields(Traffic)))
 
     @property
     def is_known(self) -> bool:
-        """Whether no figure is a range."""
         return all(low == high for low, high in self._spans())
 
     def _spans(self) -> Iterable[Span]:
@@ -77,10 +75,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class GlobalAccess:
-    """One operation that accesses global memory."""
-
     operation: str
-    """`tt.load`."""
     line: int
     """In the TTGIR text, 1-based."""
     action: Literal["load", "store", "atomic", "copy"]
@@ -107,7 +102,6 @@ class GlobalAccess:
     """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some iterations of a
     loop."""
     launch: Traffic
-    """Of all programs."""
     certainty: Certainty
     """Whether the launch's traffic is exact, lies between two figures, or was scaled up from a sample."""
     basis: str
@@ -119,7 +113,6 @@ class GlobalAccess:
 
     @property
     def unit(self) -> str:
-        """What is counted, in words."""
         return "sectors" if self.unit_bytes == 32 else "cache lines"
 
     @property

@@ -16,7 +16,7 @@ from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
-from irscope.ir.mlir.types import LayoutType, read_types
+from irscope.ir.mlir.types import Type, read_types
 from irscope.memory.liveness import Liveness
 from irscope.model.capture import Capture
 from irscope.target import Target
@@ -93,14 +93,12 @@ class AllocatedMemory:
     limit: int | None
     """What a block can have on the target; None if it is not known."""
     buffers: tuple[Buffer, ...]
-    """In the order of the program."""
     steps: tuple[_ProgramPoint, ...]
     loops: tuple[tuple[int, int], ...]
     """The half-open interval of each loop, in program order."""
 
     @property
     def unit(self) -> str:
-        """`bytes` or `columns`."""
         return "bytes" if self.space == "shared" else "columns"
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
@@ -117,11 +115,6 @@ class AllocatedMemory:
     def held_at_peak(self) -> int:
         """Bytes or columns held at the peak; what is missing to the total are gaps."""
         return covered(self.live_at(self.peak))
-
-    @property
-    def peak_step(self) -> _ProgramPoint:
-        """The operation of the peak."""
-        return self.steps[self.peak]
 
 
 def covered(buffers: Iterable[Buffer]) -> int:
@@ -223,19 +216,19 @@ class _Reader:
             yield found
 
     def _explicit(
-        self, common: Buffer, operation: Operation, kind: LayoutType, offsets: Sequence[int], live: Liveness
+        self, common: Buffer, operation: Operation, kind: Type, offsets: Sequence[int], live: Liveness
     ) -> Iterator[Buffer]:
         value = operation.results[0]
         start, end = live.buffer_interval(value)
         encoding = read_encoding(self.module.resolve(kind.encoding))
         size, padding = (_bytes if operation.opcode == "local_alloc" else _columns)(kind, encoding)
-        barrier = kind.element == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
+        barrier = str(kind.element) == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
         for offset in offsets:
             yield replace(
                 common,
                 kind="barrier" if barrier else "buffer",
                 value=value.name,
-                what="×".join([*map(str, kind.shape), kind.element]),
+                what="×".join([*map(str, kind.shape), str(kind.element)]),
                 offset=offset,
                 size=size // len(offsets),
                 padding=padding // len(offsets),
@@ -275,7 +268,7 @@ def _offsets(operation: Operation, space: _Space) -> tuple[int, ...]:
     return tuple(one for one in values if isinstance(one, int))
 
 
-def _scratch(operation: Operation, kinds: Sequence[LayoutType]) -> str:
+def _scratch(operation: Operation, kinds: Sequence[Type]) -> str:
     if operation.kind == "specialization":
         return "captures"
     return " → ".join(dict.fromkeys(map(str, (kinds[0], kinds[-1])))).replace("x", "×") if kinds else ""
@@ -300,7 +293,7 @@ def _sized(buffers: list[Buffer], total: int) -> list[Buffer]:
     return [replace(one, is_exact=True) if reaching == [one] else one for one in result]
 
 
-def _bytes(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+def _bytes(kind: Type, encoding: Encoding) -> tuple[int, int]:
     """(bytes of an allocation in one CTA, bytes of padding among them)."""
     elements = prod(kind.allocated or kind.shape) // _ctas(encoding)
     if encoding["fp4Padded"] is True:
@@ -323,7 +316,7 @@ def _ctas(encoding: Encoding) -> int:
     return 1 << len(split)
 
 
-def _columns(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+def _columns(kind: Type, encoding: Encoding) -> tuple[int, int]:
     """(columns of an allocation in tensor memory, 0 of padding)."""
     rows, columns = encoding["blockM"], encoding["blockN"]
     shape = kind.allocated or kind.shape
@@ -347,13 +340,10 @@ def _limit(target: Target, space: _Space) -> int | None:
 
 
 def paired_lines(text: str, other: str, names: Collection[str]) -> dict[int, int]:
-    """First line of an operation in one text → that of the same operation in the other.
+    """First line of an operation in one text → that of the same operation in the other, before or after some passes.
 
     Operations are alike that have one name, the same types and the same place in Python. Those that are alike are
     paired in order, if both texts have equally many of them.
-
-    Args:
-        other: the module as it was before or after some passes.
     """
     ours, theirs = _alike(text, names), _alike(other, names)
     return {

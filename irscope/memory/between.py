@@ -20,7 +20,6 @@ class Conversion:
     moved_share: float
     """The share of the destination's registers whose element the same thread did not hold before, 0 to 1."""
     bytes: int
-    """Of the tensor."""
     wavefronts: int
     """Per warp, at least: one for 128 bytes that lanes exchange, two for 128 bytes through shared memory."""
     kind: Literal["conversion"] = "conversion"
@@ -91,11 +90,8 @@ Between = Conversion | SharedTransfer | Relocation
 def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None) -> Between:
     """What lies between two layouts: a conversion, an access to shared memory, or other places in it.
 
-    Args:
-        first: the layout that elements come from, where that matters.
-        compiler_ways: the compiler's count of bank conflicts, plus one, if it is known.
-
-    Raises UsageError if their shapes differ, or one has no map, is in tensor memory or leaves elements out.
+    `compiler_ways`: the compiler's count of bank conflicts, plus one, if it is known. Raises UsageError if their shapes
+    differ, or one has no map, is in tensor memory or leaves elements out.
     """
     names = f"{first.name} ({first.shape_text}) and {second.name} ({second.shape_text}) can't be compared"
     if first.shape != second.shape:

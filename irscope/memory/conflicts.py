@@ -68,12 +68,10 @@ class _SharedAccess:
 
     @property
     def ways(self) -> float:
-        """1.0 without conflicts; 2.0 for two-way conflicts."""
         return self.wavefronts / max(self.minimum_wavefronts, 1)
 
     @property
     def excess(self) -> int:
-        """Wavefronts above the minimum."""
         return self.wavefronts - self.minimum_wavefronts
 
 
@@ -88,14 +86,9 @@ def shared_access(
 ) -> _SharedAccess:
     """Count the wavefronts of moving a tensor between registers and shared memory, for one warp.
 
-    Args:
-        memory: the layout in shared memory, of the same shape, or of the allocation that the tensor is a part of: the
-            offset of the part shifts all its banks alike.
-        packed: of ldmatrix or stmatrix, one of `matrix_choices`: the registers that 32 bits of a matrix hold.
-        target: whose banks and groups of lanes.
-        widest_bits: bits per lane of the widest instruction that is used.
-
-    Raises UsageError if the shapes differ.
+    `memory`: of the same shape, or of the allocation that the tensor is a part of: the offset of the part shifts all
+    its banks alike. `packed`: of ldmatrix or stmatrix, one of `matrix_choices`. `widest_bits`: per lane, of the widest
+    instruction that is used. Raises UsageError if the shapes differ.
     """
     fits = len(registers.shape) == len(memory.shape)
     if not fits or any(a > b for a, b in zip(registers.shape, memory.shape, strict=True)):

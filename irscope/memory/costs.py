@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.ir.locations.model import chain_texts, line_text
-from irscope.ir.mlir.types import LayoutType
+from irscope.ir.mlir.types import Type
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import MemoryMap, moved_share, what_moves
@@ -42,10 +42,7 @@ _MOVES = ("load", "store", "atomic", "copy", None)
 
 
 def _shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
-    """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text.
-
-    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
-    """
+    """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.ptx_shared import SharedWorks
 
@@ -93,7 +90,7 @@ class _Reader:
         shared = "" if self.machine.by_operation else " on this line"
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
-    def _memory(self, kind: LayoutType) -> tuple[DescribedLayout, MemoryMap] | None:
+    def _memory(self, kind: Type) -> tuple[DescribedLayout, MemoryMap] | None:
         found = self._layouts.of(kind) if kind.form == "memdesc" else None
         if found is None or found.memory is None:
             return None
@@ -115,16 +112,16 @@ class _Reader:
             kind,
             use.name,
             use.line,
-            line_text(self.uses.place_of(use)),
+            line_text(self.uses.place_at(use.line)),
             tuple(item.name for item in used),
-            tuple(value.name for value in use.results or use.operands[:1]),
+            tuple(value.name for value in use.operation.results or use.operation.operands[:1]),
             excess,
             use.loops,
             summary,
             hint,
             figures or {},
             pair,
-            chain_texts(self.uses.chain_of(use)),
+            chain_texts(self.uses.locations.chain_at(use.line)),
             self.machine.by_operation,
         )
 
@@ -172,7 +169,7 @@ class _Reader:
         if first.wavefronts > access.wavefronts:
             text += ", by the rows that the compiler takes together"
         real = ", ".join(f"{number} × {width} bits" for width, number in sorted(widths.items()))
-        element = next(kind.element for kind in use.types if kind.form == "memdesc")
+        element = next(str(kind.element) for kind in use.types if kind.form == "memdesc")
         types = [query_type(item.encoding.text, item.shape, element) for item in (registers, shared)]
         pair = None if choices or use.opcode in _COPIES else (types[0], types[1])
         yield self._row(
@@ -201,7 +198,7 @@ class _Reader:
             shared, memory = found
             ways = core_matrix_ways(memory)
             size = prod(kind.shape) * kind.element_bits // 8
-            title = "×".join([*map(str, kind.shape), kind.element])
+            title = "×".join([*map(str, kind.shape), str(kind.element)])
             how = (
                 "not modelled: no 16 contiguous bytes"
                 if ways is None
@@ -229,7 +226,7 @@ class _Reader:
         width = shared.encoding["swizzlingByteWidth"]
         swizzle = f", swizzled over {width} bytes" if isinstance(width, int) and width else ""
         verb = "reads" if "local_to_global" in use.name or "scatter" in use.name or "reduce" in use.name else "writes"
-        text = f"TMA {verb} {'×'.join([*map(str, kind.shape), kind.element])}, {size} bytes{swizzle}"
+        text = f"TMA {verb} {'×'.join([*map(str, kind.shape), str(kind.element)])}, {size} bytes{swizzle}"
         yield self._row(use, [shared], f"{text}; not modelled: its bank conflicts", figures={"bytes": size})
 
     # Scratch
@@ -308,11 +305,11 @@ class _Reader:
 
     def _why(self, use: OperationUse) -> str:
         names: list[str] = []
-        for result in use.results:
+        for result in use.operation.results:
             for user in self.uses.module.users.get(result, ()):
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.first_line})")
-        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
+        made = self.uses.module.maker_of(use.operation.operands[0]) if use.operation.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))
@@ -338,10 +335,7 @@ def costs_of(capture: Capture) -> list[Cost]:
 
 
 def costs_on_chip(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> list[Cost]:
-    """The same without accesses to global memory, whose addresses must be evaluated.
-
-    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
-    """
+    """The same without accesses to global memory, whose addresses must be evaluated."""
     return _ordered(_shared_costs(capture, uses, machine))
 
 

@@ -21,7 +21,6 @@ class _Block:
     around: Operation
     """The operation whose region it is in."""
     siblings: dict[str, _Block]
-    """The blocks of its region by label."""
     successors: list[_Block] = field(default_factory=list["_Block"])
     predecessors: list[_Block] = field(default_factory=list["_Block"])
 
@@ -108,7 +107,6 @@ class Liveness:
 
     @property
     def steps(self) -> int:
-        """The number of operations."""
         return self._numbers[id(self._function)] + 1
 
     def number_of(self, operation: Operation) -> int:
@@ -133,11 +131,11 @@ class Liveness:
             for block, place in self._ancestors(user):
                 places.setdefault(id(block), []).append(place)
         entered = self._entered(home, users)
-        waiting = list({id(block): block for block in (home, *(self._homes[id(user)][0] for user in users))}.values())
-        visited = {id(block) for block in waiting}
         start, end = self.steps, 0
-        while waiting:
-            block = waiting.pop()
+        for block in reached(
+            {home, *(self._homes[id(user)][0] for user in users)},
+            lambda block: [one for one in block.successors if id(one) in entered],
+        ):
             own = places.get(id(block), [])
             first = 0 if id(block) in entered or not self._is_result(value) else min(own)
             leaves = any(id(one) in entered for one in block.successors)
@@ -145,10 +143,6 @@ class Liveness:
             if block.operations:
                 start = min(start, self.number_of(block.operations[first]))
                 end = max(end, self.number_of(block.operations[last]) + 1)
-            for successor in block.successors:
-                if id(successor) in entered and id(successor) not in visited:
-                    visited.add(id(successor))
-                    waiting.append(successor)
         return start, end
 
     def _ancestors(self, operation: Operation) -> Iterator[tuple[_Block, int]]:
@@ -159,14 +153,9 @@ class Liveness:
 
     def _entered(self, home: _Block, users: Iterable[Operation]) -> set[int]:
         inside = {id(home), *(id(block) for block, _ in self._ancestors(home.around))}
-        waiting = [block for user in users for block, _ in self._ancestors(user)]
-        entered: set[int] = set()
-        while waiting:
-            block = waiting.pop()
-            if id(block) not in entered and id(block) not in inside:
-                entered.add(id(block))
-                waiting.extend(block.predecessors)
-        return entered
+        starts = {block for user in users for block, _ in self._ancestors(user) if id(block) not in inside}
+        found = reached(starts, lambda block: [one for one in block.predecessors if id(one) not in inside])
+        return {id(block) for block in found}
 
     def loops(self) -> list[tuple[int, int]]:
         """The half-open interval of each loop: a block that branches to itself or to one before it."""

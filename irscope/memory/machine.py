@@ -40,27 +40,14 @@ _WITHOUT_SHARED = (
 """Opcodes that never go through shared memory themselves, besides those of scalar dialects."""
 
 
+_OPCODES: dict[_AccessAction, str] = {
+    "load": "load buffer_load descriptor_load descriptor_gather async_tma_copy_global_to_local async_tma_gather",
+    "store": "store buffer_store descriptor_store descriptor_scatter async_tma_copy_local_to_global async_tma_scatter",
+    "atomic": "atomic_rmw atomic_cas buffer_atomic_rmw buffer_atomic_cas descriptor_reduce async_tma_reduce",
+    "copy": "async_copy_global_to_local buffer_load_to_local",
+}
 ACCESSES: dict[str, _AccessAction] = {
-    "load": "load",
-    "store": "store",
-    "atomic_rmw": "atomic",
-    "atomic_cas": "atomic",
-    "async_copy_global_to_local": "copy",
-    "buffer_load": "load",
-    "buffer_store": "store",
-    "buffer_load_to_local": "copy",
-    "buffer_atomic_rmw": "atomic",
-    "buffer_atomic_cas": "atomic",
-    "descriptor_load": "load",
-    "descriptor_gather": "load",
-    "descriptor_store": "store",
-    "descriptor_scatter": "store",
-    "descriptor_reduce": "atomic",
-    "async_tma_copy_global_to_local": "load",
-    "async_tma_gather": "load",
-    "async_tma_copy_local_to_global": "store",
-    "async_tma_scatter": "store",
-    "async_tma_reduce": "atomic",
+    opcode: action for action, opcodes in _OPCODES.items() for opcode in opcodes.split()
 }
 """Opcode → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 _ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
@@ -115,7 +102,6 @@ class MemoryInstructions:
         return Counter({width: number for width, number in found.items() if width})
 
     def count(self, line: int, *actions: Action) -> int:
-        """Number of instructions of some actions of an operation."""
         return sum(self.widths(line, actions).values())
 
 
@@ -137,7 +123,7 @@ def users_of_shared(uses: ModuleUses) -> Counter[Chain]:
     """Place in Python → how many operations there may use shared memory."""
     scalar = ("arith.", "math.", "scf.", "cf.")
     return Counter(
-        uses.chain_of(use)
+        uses.locations.chain_at(use.line)
         for use in uses.operations
         if use.opcode not in _WITHOUT_SHARED and not use.name.startswith(scalar)
     )

@@ -38,10 +38,7 @@ _ROW_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class _SharedInstruction:
-    """One shared access of the PTX."""
-
     line: int
-    """In the PTX, 1-based."""
     is_store: bool
     bits_per_thread: int
     wavefronts: int | None
@@ -66,7 +63,6 @@ class _SharedWork:
 
     @property
     def ways(self) -> float:
-        """1.0 without conflicts; 2.0 for two-way conflicts."""
         return self.wavefronts / max(self.minimum_wavefronts, 1)
 
     def __str__(self) -> str:
@@ -94,7 +90,7 @@ class SharedWorks:
 
     def of(self, use: OperationUse) -> _SharedWork | None:
         """What an operation does; None where that is not known."""
-        if not self._machine.by_operation and self._users[self._uses.chain_of(use)] != 1:
+        if not self._machine.by_operation and self._users[self._uses.locations.chain_at(use.line)] != 1:
             return None
         lines = [row.line for row in self._machine.instructions_at(use.line) if row.action in _SHARED_ACTIONS]
         rows = [self._instructions[line] for line in lines if line in self._instructions]

@@ -21,7 +21,6 @@ from irscope.render.text.tables import display_width, shorten, visible
 
 WIDTH, HEIGHT = 1280, 720
 LEAST = 11.0
-"""The size of the smallest text."""
 LETTER = 0.603
 """The width of a letter of the monospaced font, in its size."""
 TILES = 8
@@ -92,7 +91,6 @@ def shades(count: int, dark: bool = False) -> list[_Shade]:
 
 
 def fills(count: int, dark: bool = False) -> list[Rgb]:
-    """The fill colours of `count` values."""
     if count > 16:
         return [_on_scale(index / (count - 1)) for index in range(count)]
     ground = _BLACK if dark else _WHITE
@@ -101,7 +99,6 @@ def fills(count: int, dark: bool = False) -> list[Rgb]:
 
 
 def shade_of(fill: Rgb) -> _Shade:
-    """A fill colour with the colour of the text on it."""
     return _Shade(hexadecimal(fill), hexadecimal(ink_of(fill)))
 
 
@@ -163,16 +160,7 @@ class Canvas:
         angle: float | None = None,
         behind: str = "",
     ) -> float:
-        """Write a line of text; returns its width.
-
-        Args:
-            x: where it is anchored.
-            y: its base line.
-            size: in pixels.
-            anchor: which part of it stands at `x`.
-            room: pixels that it is cut to.
-            angle: degrees that it is turned by, around its place.
-        """
+        """Write a line of text, cut to `room` and turned by `angle` degrees around its place; returns its width."""
         shown = visible(text)
         if room is not None and width_of(shown, size, bold=bold) > room:
             shown = shorten(shown, max(int(room / (width_of(shown, size, bold=bold) / display_width(shown))), 1))

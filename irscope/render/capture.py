@@ -43,9 +43,7 @@ _SHORT = 96
 def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> str:
     """For each graph, its kernels with the lines of Python that each comes from; empty where there is no graph.
 
-    Args:
-        captures: (id, capture, which may lack its stages and passes).
-        detailed: whether the nodes of each are told too, and the configurations that it was chosen among.
+    `detailed` adds the nodes of each, and the configurations that it was chosen among.
     """
     groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
     for id_, capture in captures:
@@ -189,7 +187,6 @@ def waits_in_vain(found: Sequence[WarpSpecialization]) -> list[str]:
 
 
 def partitions_json(found: Sequence[WarpSpecialization]) -> list[dict[str, Any]]:
-    """As docs/json.md describes it."""
     return [asdict(one) | {"partitions": [_partition_json(part) for part in one.partitions]} for one in found]
 
 
@@ -261,12 +258,10 @@ class _Page:
         self._color = color
 
     def title(self, text: str) -> str:
-        """A line of its own."""
         text = masked(text)
         return (_TITLE.format(text) if self._color else text) + "\n"
 
     def lines(self, title: str, texts: Iterable[str]) -> str:
-        """A section of sentences, each wrapped; empty without any."""
         shown = [line for text in texts for line in self._wrapped(visible(text))]
         head = self.title(title) if title else ""
         return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
@@ -279,7 +274,6 @@ class _Page:
             yield f"{' ' * indent}{_HANGING if number else ''}{line}"
 
     def rows(self, title: str, rows: Iterable[Sequence[object]], head: Sequence[str] = ("", "")) -> str:
-        """A section of a table; empty without rows."""
         known = [row for row in rows if row[1] not in ("", None)]
         if not known:
             return ""

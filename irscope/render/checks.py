@@ -30,7 +30,6 @@ def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
 
 
 def _file_uri(path: str) -> str:
-    """A path as a URI: relative as it is, absolute as `file://`."""
     return f"file://{quote(path)}" if path.startswith("/") else quote(path)
 
 
@@ -191,7 +190,6 @@ def _property(text: str) -> str:
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The object that `irscope check --json` prints."""
     return picked(report, "passed vacuous better notes", captures=[_capture_json(one) for one in report.captures])
 
 
@@ -239,10 +237,7 @@ RULES = {
 
 
 def sarif_log(report: Report, root: Path, version: str, address: str = "") -> dict[str, Any]:
-    """The log: one run with a result for each breach.
-
-    `root`: what paths are relative to. `address`: where irscope is described; empty if that has no address.
-    """
+    """The log: one run with a result for each breach; `root`: what paths are relative to, `address`: irscope's."""
     used = list(dict.fromkeys(_rule(group.breach) for group in report.groups))
     return {
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",

@@ -36,7 +36,6 @@ class _Grammar:
 
     @cached_property
     def types(self) -> tuple[TokenType, ...]:
-        """The kind of each rule's words."""
         return tuple(token for token, _ in self.rules)
 
     def tokens(self, text: str) -> Iterator[tuple[int, TokenType, str]]:
@@ -86,7 +85,6 @@ class GrammarLexer(Lexer):
         super().__init__(**{"stripnl": False, "ensurenl": False} | options)  # pyright: ignore[reportUnknownMemberType]
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, TokenType, str]]:
-        """The words of a text: place, type, text."""
         return self.grammar.tokens(text)
 
 

@@ -255,7 +255,6 @@ _WIDTH, _HEIGHT = 1000, 640
 _LEFT, _RIGHT, _TOP, _BOTTOM = 92, 24, 96, 64
 _COLORS = 6
 _SIZE = 11.5
-"""Pixels of its texts."""
 
 
 @dataclass(frozen=True, slots=True)

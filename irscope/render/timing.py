@@ -133,7 +133,6 @@ def prediction_tables(one: Prediction) -> dict[str, Any]:
 
 
 def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, Any]:
-    """As JSON."""
     return picked(
         one,
         "id=capture_id kernel part seconds bound method is_validated is_calibrated grid ctas_per_unit waves "
@@ -309,7 +308,6 @@ def _failed(tuning: Tuning) -> str:
 
 
 def tuning_json(tuning: Tuning) -> dict[str, Any]:
-    """As JSON."""
     from irscope.timing.tuning import config_text
 
     return picked(

@@ -24,7 +24,6 @@ class _Span(NamedTuple):
 
 
 _Process = tuple[str, list[_Span]]
-"""A name, and what is on its tracks."""
 
 
 def prediction_trace(one: Prediction) -> dict[str, Any]:

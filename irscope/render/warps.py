@@ -96,7 +96,6 @@ class WarpsPicture:
     lines: Mapping[str, tuple[int, ...]]
     """Name of an operation in it -> its line of the TTGIR, 1-based."""
     note: str
-    """What is not in it; empty if all is."""
 
 
 def warps_picture(capture: Capture, theme: str | None = None) -> WarpsPicture | None:
@@ -136,11 +135,7 @@ def warps_svg(
 ) -> str:
     """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
 
-    Args:
-        title: what it is of, and what stands on the right.
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        lines: line of the TTGIR -> the line of Python that it comes from, as a text.
-
+    `title`: what it is of, and what stands on the right. `lines`: line of the TTGIR -> the line of Python, as a text.
     Raises UsageError for a theme that is none.
     """
     grid = grid_of(found)
@@ -377,19 +372,14 @@ def _lines(numbers: Sequence[str]) -> str:
 
 
 _BAND = 22.0
-"""Pixels of the title of a part of the time."""
 _ALONE = 212.0
-"""Pixels below the cards where nothing is handed over."""
 _LEAST_WIDTH, _LEAST_HEIGHT = 1280.0, 720.0
 _MARGIN = 24.0
 _GAP = 10.0
 _RING = 30.0
-"""Pixels of a ring."""
 _LEAST_CARD = 112.0
 _LANE = 182.0
-"""Pixels of a lane at least."""
 _TOP, _BELOW = 74.0, 58.0
-"""Pixels above the cards, and below the rows."""
 _CARD_LINE = 14.0
 _MOST_ROW, _LEAST_ROW = 30.0, 16.0
 _MOST_DRAWN = 160
@@ -406,8 +396,6 @@ class _Card:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An operation."""
-
     top: float
     part: Part
     event: WarpEvent
@@ -417,8 +405,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The whole picture."""
-
     width: float
     height: float
     cards: tuple[_Card, ...]
@@ -426,7 +412,6 @@ class Grid:
     """Line of the allocation -> the x of its line."""
     rows: tuple[Row, ...]
     row: float
-    """Pixels of a row."""
     left_out: int
     """Operations behind the last row."""
 
@@ -443,7 +428,6 @@ class Grid:
 
 
 def grid_of(found: WarpSpecialization) -> Grid:
-    """Place the parts of a specialisation."""
     channels = channels_of(found)
     events = events_of(found)
     order = _order(found, channels)

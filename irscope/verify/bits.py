@@ -56,13 +56,9 @@ class BitsVerdict:
 
 
 def verify_bits(left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS) -> BitsVerdict:
-    """Whether two compiles of one launch give the same bits.
+    """Whether two compiles of one launch give the same bits; raises UsageError for captures of different launches.
 
-    Args:
-        left, right: recorded with the launch's arguments.
-        programs: how many programs are run at the most, where both have the same grid and constants; None for all.
-
-    Raises UsageError for captures of different launches.
+    `programs`: how many are run at the most, where both have the same grid and constants; None for all.
     """
     is_alike = left.launch.grid == right.launch.grid and left.launch.constants == right.launch.constants
     if is_alike and _binary(left) is not None and _binary(left) == _binary(right):
@@ -127,7 +123,6 @@ class _Side:
         ]
 
     def open_orders(self) -> list[str]:
-        """What the TTGIR leaves open."""
         reasons: list[str] = []
         products = {
             value for one in self.module.walk() if one.opcode == "arith.mulf" for value in one.results

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.uses import points
+from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.memory import GlobalMemory
@@ -20,8 +22,6 @@ from irscope.verify.trace import ElementAccess, Listener, Observed
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """A tensor argument of the launch."""
-
     path: str
     storage: int
     offset_bytes: int
@@ -157,31 +157,20 @@ class Bounds(Listener):
     def origins(self, operation: Operation) -> tuple[_Tensor, ...]:
         """The tensors that the pointer operands of an operation may come from."""
         names = {effect.operand for effect in operation.effects if effect.space == "global"}
-        waiting = [value for name in names for value in operation.operand_group(name)]
-        seen: set[Value] = set()
         origins: dict[str, _Tensor] = {}
-        while waiting:
-            value = waiting.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            tensor = self._arguments.of_parameter.get(value)
-            if tensor is not None:
+        for value in reached([value for name in names for value in operation.operand_group(name)], self._before):
+            if (tensor := self._arguments.of_parameter.get(value)) is not None:
                 origins[tensor.path] = tensor
-                continue
-            owner = self._module.owners.get(value.number)
-            if isinstance(owner, Operation) and owner.opcode == "global_scratch_alloc":
-                # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
-                waiting += self._mapped
-                continue
-            parent = self._module.parents.get(value.number)
-            if not isinstance(owner, Operation) and parent in (None, self._module.kernel):
+            elif self._module.definition(value) in (None, self._module.kernel):
                 return ()
-            waiting += [one for one in self._sources(value) if _is_pointer(self._module, one)]
         return tuple(origins.values())
 
-
-def _is_pointer(module: MlirModule, value: Value) -> bool:
-    kind = module.type_of(value)
-    element = kind.element if kind.form == "tensor" else kind
-    return element is not None and element.form in ("pointer", "descriptor")
+    def _before(self, value: Value) -> Iterable[Value]:
+        """The pointers that one comes from."""
+        if value in self._arguments.of_parameter:
+            return ()
+        maker = self._module.maker_of(value)
+        if maker is not None and maker.opcode == "global_scratch_alloc":
+            # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
+            return self._mapped
+        return (one for one in self._sources(value) if points(self._module.type_of(one)))

@@ -87,7 +87,6 @@ class CtaVerifier:
     written: frozenset[str]
     """Names of the tensors that the kernel stores to, other than by atomic operations."""
     module: MlirModule
-    """The TTGIR."""
     code: tuple[str, StageKind]
     """As `code_of_threads` gives it."""
 

@@ -80,7 +80,6 @@ def _recording_of(capture: Capture) -> tuple[object, ...]:
 
 
 def _follow(capture: Capture, argument: Argument, written: Array, elements: int | None) -> None:
-    """Mark the bytes that a launch writes; raises NotRun where they are not known."""
     grid = capture.launch.grid
     if grid is None or capture.failure is not None:
         raise NotRun("it was not launched")

@@ -22,14 +22,10 @@ def verify_launches(
     values: Mapping[str, Array] | None = None,
     earlier: Sequence[Capture] = (),
 ) -> SafetyVerdict:
-    """Verify the launches of a capture, up to the first that is wrong.
+    """Verify the launches of a capture as `verify_launch` does, up to the first that is wrong.
 
-    Args:
-        capture, elements: as of `verify_launch`.
-        values: as there; they are of the first launch, which is then the only one that is verified.
-        earlier: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as written.
-
-    Returns the verdict on that launch which is wrong, else on all; a note names the launch, or how many there were.
+    `values` are of the first launch, which is then the only one that is verified. Returns the verdict on that launch
+    which is wrong, else on all; a note names the launch, or how many there were.
     """
     program = [launch for one in earlier for launch in _launches_of(one)]
     first, *others = _launches_of(capture)
@@ -68,7 +64,6 @@ def verify_briefly(capture: Capture, earlier: Sequence[Capture], most: int = MOS
 
 
 def _launches_of(capture: Capture) -> Iterator[Capture]:
-    """One capture for each launch of a compile."""
     yield capture
     for other in capture.launch.others:
         yield replace(capture, launch=replace(capture.launch, grid=other.grid, record=other.record, others=()))

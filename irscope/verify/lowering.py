@@ -38,9 +38,7 @@ class _LoweredRun:
 
     agreement: Agreement
     before: dict[str, Array]
-    """Each tensor after the TTGIR."""
     after: dict[str, Array]
-    """Each tensor after the PTX."""
 
     def wrong(self) -> tuple[str, tuple[int, ...]] | None:
         """A tensor and an element of it whose difference no order of sums explains; None if there is none.
@@ -71,15 +69,7 @@ def _first(marked: Array) -> tuple[int, ...]:
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) -> _LoweredRun:
-    """Run the TTGIR and the PTX of one program.
-
-    Args:
-        capture: of a launch.
-        inputs: makes the arguments, the same ones each time.
-        program: its number.
-
-    Raises NotRun where one of both is not executed, WrongProgram where one does what no kernel may do.
-    """
+    """Run the TTGIR and the PTX of one program on the same inputs; raises NotRun, or WrongProgram, for either."""
     ttgir, ptx, grid = capture.texts.get("ttgir"), capture.texts.get("ptx"), capture.launch.grid
     if not ttgir or not ptx or grid is None:
         raise NotRun("the capture has no TTGIR and PTX of a launch")

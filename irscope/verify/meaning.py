@@ -147,11 +147,8 @@ def verify_passes(
 ) -> MeaningVerdict:
     """Compare the meaning of the IR before and after each pass of TTIR and TTGIR, and of the PTX of two programs.
 
-    Args:
-        capture: of a launch that was recorded with its arguments, and with its passes.
-        programs: how many programs of the launch are run at the most; None for all.
-        values: name → the elements of a tensor, or a number, for what the capture does not hold.
-        progress: gets the label of the pass that is being compared.
+    `programs`: how many of the launch are run at the most. `values`: name → the elements of a tensor, or a number,
+    for what the capture does not hold. `progress` gets the label of the pass that is being compared.
     """
     steps = list(changed_texts(capture))
     reason = _not_run(capture) or ("" if len(steps) > 1 else "the capture holds no IR after single passes")
@@ -195,7 +192,7 @@ def compare_captures(
     if reason:
         return MeaningVerdict(reason=reason)
     texts = [last_text(one) for one in (left, right)]
-    same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
+    same_tiles = left.launch.grid == right.launch.grid and dict(left.launch.constants) == dict(right.launch.constants)
     label = f"{_named(left)} → {_named(right)}"
     try:
         comparison = _Comparison(left, programs if same_tiles else None, values, right, limits)
@@ -238,21 +235,8 @@ def last_text(capture: Capture) -> str:
     return next(texts[stage] for stage in ("ttgir", "ttir", "source") if stage in texts)
 
 
-def _constants(capture: Capture) -> dict[str, Any]:
-    return dict(capture.launch.constants)
-
-
 def _named(capture: Capture) -> str:
     return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """What runs on one side of a comparison."""
-
-    text: str
-    grid: tuple[int, int, int]
-    programs: Sequence[int] | None
 
 
 class _Comparison:

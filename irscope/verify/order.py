@@ -82,7 +82,6 @@ def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> _Moved | No
 
 
 def _is_equal(left: list[tuple[Array, Array]], right: list[tuple[Array, Array]]) -> bool:
-    """Whether two runs read the same writes, in the same order."""
     return len(left) == len(right) and all(
         np.array_equal(one, other) for pair in zip(left, right, strict=True) for one, other in zip(*pair, strict=True)
     )

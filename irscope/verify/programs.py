@@ -27,7 +27,6 @@ from irscope.verify.threads import Owners
 from irscope.verify.trace import is_of_cta
 
 _EFFORT = 20_000_000
-"""Of the solver for one question."""
 _MOST_ACCESSES = 48
 _MOST_REASONS = 4
 
@@ -50,7 +49,6 @@ class _Access:
     conditions: list[Term]
     """Of the regions that it stands in, and of its mask."""
     repeats: bool
-    """Whether it stands in a loop."""
 
     @property
     def facts(self) -> list[Term]:
@@ -204,10 +202,8 @@ def prove_programs(
 ) -> _ProgramsProof | None:  # fmt: skip
     """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
 
-    Args:
-        module: the TTIR.
-        place_of: an operation → its line of Python.
-        share_threads: whether one thread alone accesses each element of two operations' tensors.
+    `place_of`: an operation → its line of Python. `share_threads`: whether one thread alone accesses each element of
+    two operations' tensors.
     """
     try:
         import z3

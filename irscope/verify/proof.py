@@ -72,10 +72,7 @@ class ArgumentsVerdict:
 
 
 def prove_bounds(capture: Capture) -> ArgumentsVerdict:
-    """Prove that no access is out of bounds for any integer arguments, or find arguments for which one is.
-
-    Raises MissingTool without z3.
-    """
+    """Prove that no access is out of bounds for any integer arguments, or find some; raises MissingTool without z3."""
     try:
         import z3
     except ImportError as error:

@@ -59,7 +59,6 @@ class LaunchRuns:
 
     @cached_property
     def _front(self) -> ExecutedText:
-        """The first IR that the capture has."""
         return self._text(first_text(self.capture))
 
     def _inputs(self, text: ExecutedText, *, recorded: bool = False) -> Inputs:

@@ -80,16 +80,12 @@ def verify_launch(
     capture: Capture, *, elements: int | None = DEFAULT_ELEMENTS, values: dict[str, Array] | None = None,
     earlier: Sequence[Capture] = (),
 ) -> SafetyVerdict:  # fmt: skip
-    """Verify the launch of a capture.
+    """Verify the launch of a capture; what cannot be executed, or whose memory is not known, is not decided.
 
-    Args:
-        capture: of a launch that was recorded with its arguments.
-        elements: how many accesses of elements are followed at the most; None for all of the launch's programs.
-        values: name → the elements of a tensor, or a number, for what the capture does not hold.
-        earlier: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as written.
-
-    Returns the verdict; what cannot be executed, or whose memory is not known, is not decided. Raises UsageError for
-    values that do not fit.
+    `elements`: how many accesses of elements are followed at the most; None for all of the launch's programs. `values`:
+    name → the elements of a tensor, or a number, for what the capture does not hold; raises UsageError where they do
+    not fit. `earlier`: captures of the same program: what their launches wrote to memory of `torch.empty` is taken as
+    written.
     """
     grid = capture.launch.grid
     if capture.failure is not None:
@@ -118,7 +114,6 @@ def verify_launch(
 
 class _Verifier(LaunchRuns):
     def verdict(self) -> SafetyVerdict:
-        """All checks, each as far as it can be done."""
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)

@@ -32,7 +32,6 @@ RaceKind = Literal[
 _WARP = 32
 _MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
-"""Of the tables of clocks."""
 _PENDING = 1 << 30
 """The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
@@ -64,14 +63,13 @@ class _BeyondShared:
     thread: int
     writes: bool
     place: int
-    """The byte."""
 
 
 class _Places:
-    """Who accessed each place last."""
+    """Who accessed each place of a space last."""
 
-    def __init__(self, count: int, clocks: int, granule: int) -> None:
-        self.granule = granule
+    def __init__(self, space: str, count: int, clocks: int, granule: int) -> None:
+        self.space, self.granule = space, granule
         self.writer = np.full(count, -1, np.int32)
         self.written = np.zeros(count, np.int32)
         self.write_item = np.zeros(count, np.int32)
@@ -80,6 +78,20 @@ class _Places:
         self.read_item = np.zeros(count, np.int32)
         self.is_read = np.zeros(count, np.bool_)
 
+    def read_by(self, where: Array, clock: Array | int, time: Array | int, number: int) -> None:
+        self.read[where, clock] = time
+        self.read_item[where], self.is_read[where] = number, True
+
+    def written_by(self, where: Array, clock: Array | int, time: Array | int, number: int) -> None:
+        self.writer[where], self.written[where], self.write_item[where] = clock, time, number
+        read = where[self.is_read[where]]
+        self.read[read], self.is_read[read] = 0, False
+
+    def of_threads(self, threads: Array, addresses: Array, size: int) -> tuple[Array, Array]:
+        """The places that threads access, and whose each is."""
+        count = max(size // self.granule, 1)
+        return (addresses[:, None] // self.granule + np.arange(count)).reshape(-1), np.repeat(threads, count)
+
 
 class SharedOrder(CtaListener):
     """Finds races among the accesses of one CTA."""
@@ -87,10 +99,7 @@ class SharedOrder(CtaListener):
     def __init__(
         self, threads: int, shared_bytes: int, granule: int, in_order: int = 1, end: int | None = None
     ) -> None:
-        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another.
-
-        `end`: the bytes of shared memory that the launch has, of those that are followed.
-        """
+        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another."""
         self.threads, self._in_order, self._end = threads, in_order, end
         self.beyond: dict[int, _BeyondShared] = {}
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
@@ -105,7 +114,7 @@ class SharedOrder(CtaListener):
         """What other proxies see of what threads, and their `cp.async`, did."""
         own = np.arange(threads)
         self._known[own, own] = 1
-        self._spaces = {"shared": _Places(places, self._clocks, granule)}
+        self._spaces = {"shared": _Places("shared", places, self._clocks, granule)}
         self._items = Numbering()
         self._begun: Counter[tuple[str, int]] = Counter()
         """Of each queue of each thread: groups that were committed."""
@@ -231,48 +240,41 @@ class SharedOrder(CtaListener):
                 continue
             for name, (first, _) in open_.items():
                 thread, kind = int(threads[threads // _WARP == warp][0]), "matrix instruction not awaited"
-                race = SharedRace(kind, first, None, True, item, thread, False, "registers", name)
-                self.found.setdefault((id(first), id(item), kind), race)
+                self._add(SharedRace(kind, first, None, True, item, thread, False, "registers", name))
 
     def end(self, item: Instruction, threads: Array) -> None:
         for thread in threads.tolist():
             first, place, time = self._stores.get(thread, (item, 0, 0))
             if time and self._known[thread, self._unit("bulk store", thread)] < time:
-                race = SharedRace("store not awaited", first, None, False, item, thread, False, "shared", place)
-                self.found.setdefault((id(first), id(item), race.kind), race)
+                self._add(SharedRace("store not awaited", first, None, False, item, thread, False, "shared", place))
 
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
         places = self._of(space)
-        count = max(size // places.granule, 1)
-        where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
-        who = np.repeat(threads, count)
+        where, who = places.of_threads(threads, addresses, size)
         number = self._items.of(item)
-        self._check(places, where, who, self._known[who], item, writes, space)
+        self._check(places, where, who, self._known[who], item, writes)
         times = self._known[who, who]
         if space == "tensor":
             times = np.full(len(who), _PENDING, np.int32)
             self._pending[writes].append((where, who))
         if writes:
-            self._write(places, where, who, times, number)
+            places.written_by(where, who, times, number)
             lost = np.flatnonzero(places.writer[where] != who)
             if lost.size:
                 # Several threads write one place at once: of copies, or of the same value.
-                self._write(places, where[lost], who[lost], times[lost], number)
+                places.written_by(where[lost], who[lost], times[lost], number)
         else:
-            places.read[where, who] = times
-            places.read_item[where], places.is_read[where] = number, True
+            places.read_by(where, who, times, number)
 
     def copy(self, item: Instruction, threads: Array, addresses: Array, size: int) -> None:
         places = self._of("shared")
-        count = max(size // places.granule, 1)
-        where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
-        who = np.repeat(threads, count)
+        where, who = places.of_threads(threads, addresses, size)
         clock = self._clocks + who
-        self._check(places, where, who, self._known[who], item, True, "shared", clock)
-        begun = np.array([self._begun["copy", thread] + 1 for thread in threads.tolist()])
-        self._write(places, where, clock, np.repeat(begun, count), self._items.of(item))
+        self._check(places, where, who, self._known[who], item, True, clock)
+        begun = np.array([self._begun["copy", thread] + 1 for thread in who.tolist()])
+        places.written_by(where, clock, begun, self._items.of(item))
 
     def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
         owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
@@ -284,12 +286,11 @@ class SharedOrder(CtaListener):
             self._stores[owner] = item, reads[0][0], time
         known = self._known[threads].min(axis=0)
         visible = self._visible[threads].min(axis=0)
-        number = self._items.of(item)
-        self._take(item, number, "shared", self._where(reads), int(threads[0]), known, visible, unit, time, False)
+        self._take(item, "shared", self._where(reads), int(threads[0]), known, visible, unit, time, False)
         for access in tensor or ():
             lanes, columns = np.array(access.lanes), np.arange(access.column, access.column + access.columns)
             where = (lanes[:, None] * 512 + columns).reshape(-1)
-            self._take(item, number, "tensor", where, int(threads[0]), known, None, unit, time, access.writes)
+            self._take(item, "tensor", where, int(threads[0]), known, None, unit, time, access.writes)
 
     def _where(self, spans: Spans) -> Array:
         granule = self._of("shared").granule
@@ -300,54 +301,42 @@ class SharedOrder(CtaListener):
 
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
         unit, where = self._unit("tile", barrier), self._where(spans)
-        number, known = self._items.of(item), self._known[thread]
-        self._take(item, number, "shared", where, thread, known, None, unit, phase + 1, True)
+        self._take(item, "shared", where, thread, self._known[thread], None, unit, phase + 1, True)
         # A unit may write over an mbarrier before it is there: nothing orders what threads write and what units do.
         for place, (first, owner, time) in self._mbarriers.items():
             is_inside = any(begin <= place < begin + size for begin, size in spans)
             if is_inside and self._visible[thread, owner] < time:
-                key = self._items.of(first), number, "no proxy fence"
-                race = SharedRace("no proxy fence", first, owner, True, item, thread, True, "shared", place)
-                self.found.setdefault(key, race)
+                self._add(SharedRace("no proxy fence", first, owner, True, item, thread, True, "shared", place))
 
     def _take(
-        self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
-        visible: Array | None, unit: int, time: int, writes: bool,
+        self, item: Instruction, space: str, where: Array, thread: int, known: Array, visible: Array | None, unit: int,
+        time: int, writes: bool,
     ) -> None:  # fmt: skip
-        """Take an access by a unit."""
         places = self._of(space)
         who = np.full(len(where), thread)
         rows = np.broadcast_to(known, (len(where), len(known)))
-        self._check(places, where, who, rows, item, writes, space, np.full(len(where), unit), visible)
-        if writes:
-            self._write(places, where, unit, time, number)
-        else:
-            places.read[where, unit] = time
-            places.read_item[where], places.is_read[where] = number, True
+        self._check(places, where, who, rows, item, writes, np.full(len(where), unit), visible)
+        (places.written_by if writes else places.read_by)(where, unit, time, self._items.of(item))
 
     def _of(self, space: str) -> _Places:
         if space not in self._spaces:
-            self._spaces[space] = _Places(128 * 512, self._clocks, 1)
+            self._spaces[space] = _Places(space, 128 * 512, self._clocks, 1)
         return self._spaces[space]
-
-    def _write(self, places: _Places, where: Array, clock: Array | int, time: Array | int, number: int) -> None:
-        places.writer[where], places.written[where], places.write_item[where] = clock, time, number
-        read = where[places.is_read[where]]
-        places.read[read], places.is_read[read] = 0, False
 
     # ── races ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check(
-        self, places: _Places, where: Array, who: Array, known: Array, item: Instruction, writes: bool, space: str,
+        self, places: _Places, where: Array, who: Array, known: Array, item: Instruction, writes: bool,
         clock: Array | None = None, visible: Array | None = None,
     ) -> None:  # fmt: skip
         """Report what the accesses of threads, or of a unit that works for them, are not ordered behind."""
         own = who if clock is None else clock
-        if space == "shared" and self._end is not None and where.size and where.max() * places.granule >= self._end:
+        last = int(where.max(initial=-1))
+        if places.space == "shared" and self._end is not None and last * places.granule >= self._end:
             at = int(where.argmax())
-            row = _BeyondShared(item, int(who[at]), writes, int(where[at]) * places.granule)
+            row = _BeyondShared(item, int(who[at]), writes, last * places.granule)
             self.beyond.setdefault(id(item), row)
-        if where.size and where.max() >= len(places.writer):
+        if last >= len(places.writer):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
         before = places.writer[where]
         rows = np.arange(len(where))
@@ -358,9 +347,7 @@ class SharedOrder(CtaListener):
             open_ &= before // self._in_order != own // self._in_order
         if open_.any():
             at = int(np.flatnonzero(open_)[0])
-            self._report(
-                places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space
-            )
+            self._report(places, int(where[at]), int(before[at]), True, item, int(who[at]), writes)
         if visible is not None:
             is_unit = (before >= self.threads) & (before < self._clocks)
             unseen = (before >= 0) & ~is_unit & ~open_ & (visible[before] < places.written[where])
@@ -368,10 +355,7 @@ class SharedOrder(CtaListener):
                 at = int(np.flatnonzero(unseen)[0])
                 writer = int(before[at])
                 writer -= 0 if writer < self.threads else self._clocks
-                self._report(
-                    places, int(where[at]), writer, places.write_item, True, item, int(who[at]), writes, space,
-                    "no proxy fence",
-                )  # fmt: skip
+                self._report(places, int(where[at]), writer, True, item, int(who[at]), writes, "no proxy fence")
         if not writes:
             return
         read = np.flatnonzero(places.is_read[where])
@@ -387,18 +371,18 @@ class SharedOrder(CtaListener):
         if late.any():
             row, reader = (int(index[0]) for index in np.nonzero(late))
             at = int(read[row])
-            self._report(places, int(where[at]), reader, places.read_item, False, item, int(who[at]), True, space)
+            self._report(places, int(where[at]), reader, False, item, int(who[at]), True)
 
     def _report(
-        self, places: _Places, place: int, clock: int, items: Array, first_writes: bool, item: Instruction, thread: int,
-        writes: bool, space: str, kind: RaceKind | None = None,
+        self, places: _Places, place: int, clock: int, first_writes: bool, item: Instruction, thread: int, writes: bool,
+        kind: RaceKind | None = None,
     ) -> None:  # fmt: skip
-        first = self._items.items[int(items[place])]
+        first = self._items.items[int((places.write_item if first_writes else places.read_item)[place])]
         owner: int | None = clock if clock < self.threads else None
         passed = None
         if kind is None:
             kind = "no barrier"
-            if clock < self.threads and space == "tensor":
+            if clock < self.threads and places.space == "tensor":
                 times = places.written[place] if first_writes else places.read[place, clock]
                 kind = "tensor access not awaited" if times == _PENDING else kind
             elif clock >= self._clocks:
@@ -411,8 +395,8 @@ class SharedOrder(CtaListener):
                 name, number = names[clock]
                 kind = "matrix instruction not awaited" if "matrix" in name else "copy not awaited"
                 passed = self._passed.get(number) if name == "tile" else None
-        key = (id(first), id(item), kind)
-        if key not in self.found:
-            self.found[key] = SharedRace(
-                kind, first, owner, first_writes, item, thread, writes, space, place * places.granule, passed
-            )
+        where = place * places.granule
+        self._add(SharedRace(kind, first, owner, first_writes, item, thread, writes, places.space, where, passed))
+
+    def _add(self, race: SharedRace) -> None:
+        self.found.setdefault((id(race.first), id(race.second), race.kind), race)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.passing import Passing
 
 _DATA = {
     "store": ("value", "src"),
@@ -105,8 +106,7 @@ class _Slicer:
             for inner in operation.walk()
             if inner is not operation
         }
-        self._calls = [operation for operation in module.walk() if operation.kind == "call"]
-        self._functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
+        self._passing = Passing(module)
 
     def may_skip(self, operation: Operation) -> bool:
         """Whether no access depends on an operation, and it changes nothing itself."""
@@ -211,7 +211,7 @@ class _Slicer:
                 return
             yield from self._sources(owner, value.index if len(owner.results) > 1 else 0, value)
         elif owner is not None:
-            yield from self._passed(owner, owner.arguments.index(value))
+            yield from self._passing.to_argument(owner, owner.arguments.index(value))
 
     def _sources(self, operation: Operation, place: int, value: Value) -> Iterator[Value]:
         if operation.results and value in operation.results:
@@ -223,16 +223,8 @@ class _Slicer:
             yield from operation.operands
         elif kind in ("load", "atomic") and _touches(operation, "shared", "tensor"):
             self.reads_shared = True
-        elif kind == "call":
-            function = self._functions.get(operation.symbol)
-            for end in _ends(function) if function is not None else ():
-                yield from end.operands[place : place + 1]
-        elif kind in ("conditional", "loop"):
-            for end in _ends(operation):
-                skip = 1 if end.name == "scf.condition" else 0
-                yield from end.operands[place + skip : place + skip + 1]
-            if operation.name == "scf.for":
-                yield from operation.operands[3 + place : 4 + place]
+        elif kind in ("call", "conditional", "loop"):
+            yield from self._passing.to_result(operation, place)
         elif kind == "allocation":
             # Which memory it is does not depend on what is put into it.
             yield from (one for one in operation.operands if self.module.type_of(one).form != "tensor")
@@ -241,44 +233,3 @@ class _Slicer:
             for inner in operation.walk():
                 if inner is not operation:
                     yield from inner.operands
-
-    def _passed(self, block: Block, place: int) -> Iterator[Value]:
-        """What is passed to the argument of a block."""
-        parent = self.module.parents.get(block.arguments[place].number)
-        if parent is None:
-            return
-        for region in parent.regions:
-            for other in region.blocks:
-                ends = (branch for operation in other.operations[-1:] for branch in operation.branches)
-                for label, values in ends:
-                    if label == block.label:
-                        yield from values[place : place + 1]
-        if parent.kind == "function":
-            for call in self._calls:
-                if call.symbol == parent.symbol:
-                    yield from call.operands[place : place + 1]
-        elif parent.name == "scf.for":
-            if place:
-                yield from parent.operands[2 + place : 3 + place]
-                for end in _ends(parent):
-                    yield from end.operands[place - 1 : place]
-        elif parent.name == "scf.while":
-            is_first = block is parent.regions[0].blocks[0]
-            if is_first:
-                yield from parent.operands[place : place + 1]
-            for end in _ends(parent):
-                if (end.name == "scf.condition") != is_first:
-                    yield from end.operands[place + (0 if is_first else 1) :][:1]
-        elif len(parent.operands) == len(block.arguments):
-            yield parent.operands[place]
-        else:
-            yield from parent.operands
-
-
-def _ends(operation: Operation) -> Iterator[Operation]:
-    """The operations that end the blocks of its regions and return to it."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for last in block.operations[-1:]:
-                if last.kind in ("yield", "return"):
-                    yield last

@@ -28,7 +28,6 @@ class Unread(Exception):
 class _Pointer:
     path: str
     offset: Term
-    """In elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,10 @@ class _Described:
     base: _Pointer
     sizes: tuple[Term, ...]
     strides: tuple[Term, ...]
-    """In elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTerm:
-    """A term and how it is written."""
-
     text: str
     term: Term
 
@@ -54,9 +50,7 @@ class AccessTerm:
     """An element that an operation accesses where a condition holds."""
 
     path: str
-    """The argument."""
     offset: Term
-    """In elements."""
     condition: Term
     index: tuple[Term, ...]
     """Of the element in the operation's tensor."""
@@ -70,13 +64,10 @@ class Terms:
         grid: tuple[NamedTerm, ...], name: str = "", descriptors: Mapping[str, Argument] | None = None,
         wrapping: Container[int] = (),
     ) -> None:  # fmt: skip
-        """Begin with nothing known but the arguments and the grid.
+        """Begin with nothing known but the arguments and the grid; `name` begins its symbols, of one of two programs.
 
-        Args:
-            scalars: the values of integer arguments.
-            name: begins its symbols, where two programs are compared.
-            descriptors: those that the host made, with their sizes and strides; others are no terms.
-            wrapping: lines of operations whose results may wrap: they are taken as any number.
+        `descriptors`: those that the host made, with their sizes and strides; others are no terms. `wrapping`: lines of
+        operations whose results may wrap: they are taken as any number.
         """
         self._wrapping = wrapping
         self.z3, self.scalars, self.tensors = z3, scalars, tensors
@@ -178,7 +169,6 @@ class Terms:
         return self._known[key]
 
     def trips(self, loop: Operation) -> Term:
-        """How many iterations a loop has."""
         key = ("trips", id(loop))
         if key not in self._known:
             self._count += 1
@@ -239,7 +229,6 @@ class Terms:
         return self.either(self.at(choice.operands[0], ()), *(self.at(side, index) for side in sides))
 
     def either(self, condition: Term, left: Any, right: Any) -> Any:
-        """One of two values by a condition."""
         if isinstance(left, _Described) or isinstance(right, _Described):
             raise Unread("one of two descriptors")
         if isinstance(left, _Pointer) or isinstance(right, _Pointer):
@@ -287,7 +276,6 @@ class Terms:
         return AccessTerm(pointer.path, pointer.offset, condition, index)
 
     def _elements(self, operation: Operation, shape: Sequence[Term | int]) -> tuple[Term, ...]:
-        """The index of any element of a tensor."""
         index: list[Term] = []
         for place, size in enumerate(shape):
             symbol = self.z3.Int(f"{self._name}element {place} of {operation.first_line}")

@@ -31,7 +31,6 @@ _UNREAD_LIMITS = RunLimits(memory_bytes=1 << 40)
 
 
 def first_text(capture: Capture) -> str:
-    """The first IR that a capture has."""
     texts = capture.texts
     return next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
 
@@ -67,8 +66,6 @@ def _inputs_without_elements(capture: Capture) -> Inputs:
 
 
 class Listeners(Listener):
-    """Several listeners as one."""
-
     def __init__(self, *each: Listener) -> None:
         self._each = each
 
@@ -129,7 +126,6 @@ class ExecutedText:
 
     @property
     def limits(self) -> RunLimits:
-        """Of a run."""
         return NO_LIMITS if self._decisive is None else _UNREAD_LIMITS
 
     def inputs(self, values: Mapping[str, Array], *, recorded: bool = False) -> Inputs:

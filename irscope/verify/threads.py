@@ -41,7 +41,6 @@ class ThreadConflict:
     second: Operation
     second_thread: int
     element: tuple[int, ...]
-    """Of the second operation's tensor."""
     address: int
     program: int
     by_copies: bool = False

@@ -34,14 +34,11 @@ _MOST_CLOCKS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ElementAccess:
-    """An element that one program accesses."""
-
     operation: Operation
     program: int
     element: tuple[int, ...]
     address: int
     path: str
-    """The argument."""
     detail: str = ""
 
 
@@ -54,7 +51,6 @@ class Observed:
     """`load`, `store` or `atomic`."""
     is_volatile: bool
     programs: Array
-    """The number of the program."""
     elements: Array
     """The index of the element, flat in `shape`."""
     addresses: Array
@@ -81,7 +77,6 @@ class Numbering:
         self._of: dict[int, int] = {}
 
     def of(self, item: object) -> int:
-        """The number of an operation."""
         if id(item) not in self._of:
             self._of[id(item)] = len(self.items)
             self.items.append(item)
@@ -101,10 +96,7 @@ class Listener:
         """Take a barrier of all threads of some programs."""
 
     def synchronise(self, programs: Array, addresses: Array, operation: Operation, ordering: str) -> None:
-        """Take an atomic operation on a single place, after it was done; by program, in the order of execution.
-
-        `ordering`: `acquire`, `release` or `acq_rel`.
-        """
+        """Take an atomic operation on a place, by program, after it was done; `ordering`: `acquire`, `acq_rel`, …."""
 
 
 class OfPrograms(Listener):
@@ -198,7 +190,6 @@ class Tracer:
         self.last: Observed | None = None
         """The access that was observed last: the one that fails, where an access fails."""
         self.step: Operation | None = None
-        """The operation that was executed last."""
         self.executors: Mapping[str, Executor] = {
             operation.opcode: self._wrapped(EXECUTORS.get(operation.opcode)) for operation in module.walk()
         }
@@ -344,6 +335,12 @@ class Conflict:
     """How many places these two operations conflict at, when it was first seen."""
 
 
+_KINDS = ("store", "load", "atomic")
+"""The rows of a shadow."""
+_BEHIND = {"store": (0, 1, 2), "load": (0, 2), "atomic": (0, 1)}
+"""The rows of what an access must be ordered behind."""
+
+
 class Conflicts(Listener):
     """A shadow of the launch's memory, which finds conflicts between programs."""
 
@@ -366,9 +363,10 @@ class Conflicts(Listener):
         begin, end = memory.extent
         places = places_of(end - begin, self._granule)
         self._begin, self._places = begin, places
-        self._writer, self._reader, self._atomic = (np.zeros(places, np.int32) for _ in range(3))
+        self._last = np.zeros((3, places), np.int32)
+        """Who accessed each place last: the number of the program plus 1; 0 for none."""
         self._operation = np.zeros((3, places), np.int16)
-        self._many = np.zeros((2, places), np.bool_)
+        self._many = np.zeros((3, places), np.bool_)
         """Whether several programs read a place, and whether several updated it."""
         if self._with_clocks:
             self._clocks = _Clocks(self._programs, places)
@@ -396,56 +394,43 @@ class Conflicts(Listener):
             return
         operation = self._operations.of(observed.operation)
         if observed.kind != "load":
-            self._note_own(self._reader[places], programs)
+            self._note_own(self._last[1, places], programs)
         if observed.kind != "atomic":
-            self._note_own(self._writer[places], programs)
+            self._note_own(self._last[0, places], programs)
+        row = _KINDS.index(observed.kind)
+        is_volatile = observed.is_volatile and observed.kind == "load"
+        for earlier in (0,) if is_volatile else _BEHIND[observed.kind]:
+            self._check(operation, places, programs, earlier)
         if observed.kind == "store":
-            self._check(operation, places, programs, self._writer, 0)
-            self._check(operation, places, programs, self._reader, 1, self._many[0])
-            self._check(operation, places, programs, self._atomic, 2, self._many[1])
-            self._writer[places], self._operation[0, places] = programs, operation
-            lost = np.flatnonzero(self._writer[places] != programs)
+            self._last[0, places], self._operation[0, places] = programs, operation
+            lost = np.flatnonzero(self._last[0, places] != programs)
             if lost.size:
-                self._report(operation, operation, places[lost], self._writer[places[lost]], programs[lost])
-            self._reader[places], self._many[0, places] = 0, False
-        elif observed.kind == "atomic" or observed.is_volatile:
-            self._check(operation, places, programs, self._writer, 0)
-            if observed.kind == "atomic":
-                self._check(operation, places, programs, self._reader, 1, self._many[0])
-                self._mark(self._atomic, self._many[1], places, programs)
-                self._operation[2, places] = operation
-        else:
-            self._check(operation, places, programs, self._writer, 0)
-            self._check(operation, places, programs, self._atomic, 2, self._many[1])
-            self._mark(self._reader, self._many[0], places, programs)
-            self._operation[1, places] = operation
+                self._report(operation, operation, places[lost], self._last[0, places[lost]], programs[lost])
+            self._last[1, places], self._many[1, places] = 0, False
+        elif not is_volatile:
+            self._mark(row, places, programs)
+            self._operation[row, places] = operation
         if self._clocks is not None:
-            row = 0 if observed.kind == "store" else 2 if observed.kind == "atomic" else 1
             self._clocks.stamp(row, places, programs - 1)
 
-    def _mark(self, owner: Array, many: Array, places: Array, programs: Array) -> None:
-        before = owner[places]
+    def _mark(self, row: int, places: Array, programs: Array) -> None:
+        before = self._last[row, places]
         several = (before != 0) & (before != programs)
         if self._clocks is not None:
             # The earlier access happened before: who comes after this one comes after both.
-            row = 1 if owner is self._reader else 2
             several &= ~self._clocks.is_ordered(row, places, before - 1, programs - 1)
-        owner[places] = programs
-        many[places] |= several | (owner[places] != programs)
+        self._last[row, places] = programs
+        self._many[row, places] |= several | (self._last[row, places] != programs)
 
     def _note_own(self, before: Array, programs: Array) -> None:
         same = before == programs
         if same.any():
             self.own.update((np.unique(programs[same]) - 1).tolist())
 
-    def _check(
-        self, operation: int, places: Array, programs: Array, owner: Array, row: int, many: Array | None = None
-    ) -> None:
+    def _check(self, operation: int, places: Array, programs: Array, row: int) -> None:
         """Report where another program's access to a place is not before this one."""
-        before = owner[places]
-        conflict = (before != 0) & (before != programs)
-        if many is not None:
-            conflict |= (before != 0) & many[places]
+        before = self._last[row, places]
+        conflict = (before != 0) & ((before != programs) | self._many[row, places])
         if not conflict.any():
             return
         if self._clocks is not None:
@@ -506,7 +491,6 @@ class _Clocks:
         return tuple(dict.fromkeys(self._releases.get(program, [])[self._stamps[0, place] - 1 :]))
 
     def stamp(self, row: int, places: Array, programs: Array) -> None:
-        """Note the time of accesses."""
         self._stamps[row, places] = self._known[programs, programs]
 
     def is_ordered(self, row: int, places: Array, before: Array, programs: Array) -> Array:
@@ -523,7 +507,6 @@ class WrittenBytes(Listener):
 
     @property
     def contents(self) -> dict[int, int]:
-        """Address → byte."""
         memory = self._memory
         if memory is None or not self._places:
             return {}

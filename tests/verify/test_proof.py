@@ -9,7 +9,7 @@ import pytest
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.render.text.verdict import render_proof
+from irscope.render.text.verdict import render_verdict
 from irscope.verify.proof import prove_bounds
 from tests.once import kept
 
@@ -51,14 +51,14 @@ def test_what_is_right_for_all_arguments_is_proved_and_the_twins_have_a_countere
 
 
 def test_the_answer_says_what_the_launch_was_taken_to_mean() -> None:
-    text = render_proof(prove_bounds(captures()["matmul True"]))
+    text = render_verdict(prove_bounds(captures()["matmul True"]))
     assert "a_ptr has (M, K) elements, strides (stride_am, 1)" in text
     assert "cdiv(M, 64) * cdiv(N, 64)" in text
-    text = render_proof(prove_bounds(captures()["rows_beside_strided_ones"]))
+    text = render_verdict(prove_bounds(captures()["rows_beside_strided_ones"]))
     assert "is a counterexample if x_ptr has (size_40, n_cols) elements, strides (stride_mask, 1), which" in text
-    text = render_proof(prove_bounds(captures()["heads"]))
+    text = render_verdict(prove_bounds(captures()["heads"]))
     assert "is a counterexample for a grid that the recorded launch, whose grid is (1, 12, 1), leaves open" in text
-    text = render_proof(prove_bounds(captures()["shuffled"]))
+    text = render_verdict(prove_bounds(captures()["shuffled"]))
     assert "an access outside of x_ptr is not ruled out" in text
 
 

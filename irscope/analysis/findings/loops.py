@@ -414,7 +414,9 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     found = studied.about_kernel("IRS303", text, cost, 1 << 8, [studied.logged(advice)], chain=chain)
     if not line:
         return found
-    return replace(found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].results))
+    return replace(
+        found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].operation.results)
+    )
 
 
 def may_be_refused(studied: Studied) -> bool:

@@ -217,7 +217,7 @@ class Studied:
 
     def dot_as_written(self, use: OperationUse) -> Operation | None:
         """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
-        chain = self.uses.chain_of(use)
+        chain = self.uses.locations.chain_at(use.line)
         dots = (one for one in self.written.walk() if one.opcode == "dot" and chain)
         found = [one for one in dots if self.chain_as_written(one.first_line) == chain]
         return found[0] if len(found) == 1 else None

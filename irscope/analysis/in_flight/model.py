@@ -196,7 +196,7 @@ class Barrier:
 
 
 def _moved(operation: Operation) -> int:
-    found = [one for one in read_types(operation.types) if one.form == "memdesc" and one.element != "i64"]
+    found = [one for one in read_types(operation.types) if one.form == "memdesc" and str(one.element) != "i64"]
     return sum(prod(one.shape) * one.element_bits // 8 for one in found[:1])
 
 
@@ -212,7 +212,7 @@ class TrackedBuffer:
         self.made = made
         self.place = place
         kind = next(iter(read_types(made.types)[-1:]), None)
-        self.element = kind.element if kind is not None else ""
+        self.element = str(kind.element) if kind is not None else ""
         self.shape = kind.shape if kind is not None else ()
         self.slots = 1
         self.is_ring = False

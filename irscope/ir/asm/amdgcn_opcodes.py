@@ -70,7 +70,6 @@ def _moved_bits(opcode: str) -> int:
 
 
 def amdgcn_flow(opcode: str) -> Flow:
-    """Where an opcode goes on."""
     if opcode == "s_branch":
         return "jump"
     if opcode.startswith("s_cbranch"):

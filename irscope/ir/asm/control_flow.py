@@ -14,6 +14,7 @@ from typing import Literal
 from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
 from irscope.ir.asm.readers import parse_amdgcn, parse_llvm, parse_ptx
 from irscope.ir.asm.sass import parse_sass
+from irscope.ir.reach import reached
 from irscope.model.capture import StageKind
 
 _LAST = 1 << 62
@@ -33,15 +34,12 @@ class BasicBlock:
     calls: tuple[str, ...] = ()
     """The functions it calls; an empty name where a register holds the address."""
     blocks: int = 1
-    """How many basic blocks it stands for."""
     is_loop: bool = False
-    """Whether it stands for a whole loop."""
     faded: bool = False
     """Whether it is only a neighbour of the selected blocks."""
 
     @property
     def name(self) -> str:
-        """Its first label, or else its number."""
         return self.labels[0] if self.labels else f"block {self.number}"
 
 
@@ -84,10 +82,7 @@ class ControlFlow:
 
 
 def read_functions(text: str, kind: StageKind) -> tuple[Function, ...]:
-    """The functions of a text, without the padding behind their code; none if the text holds no instructions.
-
-    Never raises: lines that cannot be read are skipped.
-    """
+    """The functions of a text, without the padding behind their code. Never raises: unreadable lines are skipped."""
     if kind == "ptx":
         return parse_ptx(text)
     if kind == "sass":
@@ -104,11 +99,7 @@ def read_instructions(text: str, kind: StageKind) -> list[Instruction]:
 
 
 def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
-    """The control flow of each function of a text that has instructions. Never raises.
-
-    Args:
-        kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
-    """
+    """The control flow of each function of a text of PTX, SASS, AMDGCN or LLVM IR with instructions. Never raises."""
     return tuple(control_flow_of(function) for function in read_functions(text, kind) if function.instructions)
 
 
@@ -204,13 +195,9 @@ def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
     for jump in jumps:
         if not jump.back:
             continue
-        body = bodies.setdefault(jump.target, {jump.target})
-        waiting = [jump.source]
-        while waiting:
-            block = waiting.pop()
-            if block not in body:
-                body.add(block)
-                waiting.extend(before.get(block, ()))
+        head = jump.target
+        body = reached([jump.source], lambda block, head=head: before.get(block, ()) if block != head else ())
+        bodies.setdefault(head, {head}).update(body)
     natural = [
         Loop(head, frozenset(body))
         for head, body in bodies.items()

@@ -55,7 +55,6 @@ _LIVE = re.compile(r"G(\d+):P(\d+):U(\d+):Q\d+")
 
 
 def without_columns(line: str) -> str:
-    """A line of SASS without the columns before its instruction."""
     return COLUMNS.sub("", line)
 
 

@@ -70,7 +70,6 @@ class _Translation:
     """Block → the (register, type, block before → value) of each of its phi nodes."""
 
     def function(self) -> PtxFunction:
-        """The whole kernel."""
         # define amdgpu_kernel void @k(ptr addrspace(1) inreg %0, i32 inreg %6) local_unnamed_addr #0 {
         words = [one.split() for one in split_commas(_inside(self.header)) if one]
         arguments = [(one[0], one[-1]) for one in words]
@@ -113,12 +112,10 @@ class _Translation:
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _many(self, register: str, kind: str) -> int:
-        """Note how many elements a register has."""
         self.counts[register] = _count(kind)
         return self.counts[register]
 
     def _elements(self, value: str, count: int) -> list[str]:
-        """The registers or numbers of a value."""
         if value.startswith("<"):
             return [_number(part.rpartition(" ")[2]) for part in split_commas(value[1:-1])]
         if value.startswith("splat "):
@@ -133,7 +130,6 @@ class _Translation:
         return [_number(value)] * count
 
     def _each(self, opcode: str, result: str, kind: str, *values: str) -> None:
-        """An operation on each element."""
         count = self._many(result, kind)
         columns = [self._elements(value, count) for value in values]
         for own, *operands in zip(self._elements(result, count), *columns, strict=True):
@@ -414,7 +410,6 @@ def _count(kind: str) -> int:
 
 
 def _of_shape(kind: str, element: str) -> str:
-    """The type of as many elements."""
     return f"<{_count(kind)} x {element}>" if kind[:1] == "<" else element
 
 

@@ -36,7 +36,6 @@ class _PtxOpcode:
     """An opcode taken apart: `ld.global.L1::evict_last.v4.b32`."""
 
     name: str
-    """`ld`."""
     modifiers: tuple[str, ...] = ()
     """All that stands behind the name, in its order."""
     types: tuple[str, ...] = ()
@@ -90,7 +89,6 @@ def _bits(name: str) -> int:
 
 @lru_cache(4096)
 def ptx_opcode(opcode: str) -> _PtxOpcode:
-    """Take an opcode apart."""
     name, *modifiers = opcode.split(".")
     types = tuple([part for part in modifiers if _type_of(part)])
     vectors = [int(part[1:]) for part in modifiers if part in ("v2", "v4", "v8")]
@@ -146,8 +144,6 @@ class MemoryEffect:
 
     reads: tuple[Space, ...] = ()
     writes: tuple[Space, ...] = ()
-    is_ordering: bool = False
-    """Whether it waits for accesses, or orders them among threads: barriers, fences, waits."""
     is_unknown: bool = False
     """Whether no table knows the opcode: it may read and write anything."""
 
@@ -167,28 +163,22 @@ _WRITES: dict[str, tuple[Space, ...]] = {
     "tcgen05.mma": ("tensor",), "tcgen05.st": ("tensor",), "tcgen05.cp": ("tensor",), "atomic.global": ("global",),
     "atomic.shared": ("shared",), "mbarrier": ("shared",),
 }  # fmt: skip
-_ORDERING = frozenset((
-    "barrier", "mbarrier", "fence", "wait", "cp.async.wait", "wgmma.control", "tcgen05.control", "tma.control",
-))  # fmt: skip
 _WITHOUT_MEMORY = frozenset((
     "mma", "mfma", "wmma", "shuffle", "readlane", "warp.reduce", "warp.vote", "special", "convert", "move", "control",
-    "fp64", "fp32", "fp16", "integer", "tma.prefetch",
+    "fp64", "fp32", "fp16", "integer", "tma.prefetch", "barrier", "fence", "wait", "cp.async.wait", "wgmma.control",
+    "tcgen05.control", "tma.control",
 ))  # fmt: skip
 
-FAMILIES = tuple(sorted({"ld.global.tr", "ld.shared.tr", *_READS, *_WRITES, *_ORDERING, *_WITHOUT_MEMORY}))
+FAMILIES = tuple(sorted({"ld.global.tr", "ld.shared.tr", *_READS, *_WRITES, *_WITHOUT_MEMORY}))
 """Every family, without the widths."""
 
 
 def family_of(kind: StageKind, opcode: str, operands: Sequence[str] = ()) -> str | None:
-    """The family of an opcode of one language; None for one that belongs to no family, or that no table knows.
+    """The family of an opcode of PTX, SASS or AMDGCN; None for one of no family, or that no table knows.
 
-    Args:
-        kind: `ptx`, `sass` or `amdgcn`.
-        opcode: with its suffixes: `LDG.E.128`, `ld.global.v4.b32`, `buffer_load_dwordx4`.
-        operands: read if the opcode does not state the width: `cp.async` of PTX, loads to LDS of AMD GPU assembly.
-
-    Returns a family such as `mma`, `wgmma`, `shuffle`, or with the bits that one thread moves `ld.global.128`. Loads
-    and stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills.
+    It is `mma`, `wgmma`, `shuffle` or the like, or with the bits that one thread moves `ld.global.128`. Loads and
+    stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills. Operands are read if
+    the opcode does not state the width: `cp.async` of PTX, loads to LDS of AMD GPU assembly.
     """
     if kind == "sass":
         return sass_family(opcode)
@@ -234,4 +224,4 @@ def effect_of(family: str | None) -> MemoryEffect:
         return MemoryEffect(is_unknown=True)
     name, _, width = family.rpartition(".")
     plain = (name if width.isdecimal() else family).removesuffix(".tr")
-    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)
+    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()))

@@ -49,15 +49,11 @@ def opcode_rows(table: str) -> tuple[tuple[str, ...], ...]:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a row of a table."""
     return frozenset(text.split())
 
 
 def split_operands(text: str) -> tuple[str, ...]:
-    """Split an operand list at the commas that stand in no bracket, and normalise blanks.
-
-    `{%r1, %r2}, [%rd1 + 0]` has two operands. An empty text has none.
-    """
+    """Split an operand list at the commas that stand in no bracket: `{%r1, %r2}, [%rd1 + 0]` has two operands."""
     text = " ".join(text.split())
     if not text:
         return ()
@@ -76,8 +72,6 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand of PTX, taken apart."""
-
     kind: Literal["name", "number", "vector", "pair", "address", "group"]
     """A register, label or symbol; a number; `{…}`; `d|p`; `[…]`; `(…)`."""
     name: str = ""
@@ -91,7 +85,6 @@ class Operand:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names in it, in the order of the text."""
         own = (self.name,) if self.name else ()
         return own + tuple([name for part in self.parts for name in part.names])
 

@@ -222,8 +222,6 @@ def parse_amdgcn(text: str) -> tuple[AmdgcnFunction, ...]:
 
 
 class _AmdgcnReader:
-    """Reads a text line by line."""
-
     def __init__(self) -> None:
         self.drafts: dict[str, _AmdgcnDraft] = {}
         self.start = 0

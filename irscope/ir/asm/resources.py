@@ -44,7 +44,6 @@ class _ElfSection:
     flags: int
     address: int
     offset: int
-    """Bytes from the start of the file."""
     size_bytes: int
 
     @property
@@ -55,27 +54,21 @@ class _ElfSection:
 
 @dataclass(frozen=True, slots=True)
 class _ElfSymbol:
-    """One entry of a symbol table."""
-
     name: str
     kind: str
     """`FUNC`, `OBJECT`, …"""
     value: int
     size_bytes: int
     section: int
-    """Index of its section."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Elf:
-    """An ELF file, its parts read."""
-
     sections: tuple[_ElfSection, ...]
     symbols: tuple[_ElfSymbol, ...]
     data: bytes
 
     def section(self, name: str) -> _ElfSection | None:
-        """The first section of that name."""
         return next((section for section in self.sections if section.name == name), None)
 
     def contents(self, section: _ElfSection) -> bytes:
@@ -96,16 +89,12 @@ class _Elf:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of the functions that have code, in the order of the file."""
         named = [section.name.removeprefix(".text.") for section in self.sections if section.name.startswith(".text.")]
         return tuple(named or dict.fromkeys(symbol.name for symbol in self.symbols if symbol.kind == "FUNC"))
 
 
 def section_headers(data: bytes | mmap.mmap) -> tuple[list[tuple[int, ...]], int]:
-    """The section headers of a 64-bit little-endian ELF file, as it has them, and the index of that of the names.
-
-    Raises ParseError if the bytes are not such a file, or are cut short.
-    """
+    """The section headers of a 64-bit little-endian ELF file, and the index of that of the names; raises ParseError."""
     if data[:4] != _MAGIC:
         raise ParseError(f"not an ELF file: it begins with {data[:4]!r}, not with {_MAGIC!r}.")
     if data[4:6] != b"\x02\x01":
@@ -171,14 +160,9 @@ _TO_ITSELF = (0xFFFFFFF0, 0xFFFFFFFC)
 def read_resources(
     stage_texts: Mapping[str, str | bytes], metadata: Mapping[str, Any] | None = None, ptxas_log: str = ""
 ) -> Resources:
-    """Gather the resources of a kernel.
+    """The resources of a kernel, by `cubin`, `sass` or `amdgcn`; a number that no source gives is None. Never raises.
 
-    Args:
-        stage_texts: stage to artifact; `cubin`, `sass` and `amdgcn` are read if present.
-        metadata: Triton's metadata of the kernel: `name`, `shared` and `tmem_size` are read.
-        ptxas_log: the output of `ptxas -v`, or an empty string.
-
-    Returns the resources; a number that no source gives is None. Never raises.
+    Of Triton's metadata `name`, `shared` and `tmem_size` are read; `ptxas_log` is the output of `ptxas -v`.
     """
     metadata = metadata or {}
     name = str(metadata.get("name") or "")
@@ -316,10 +300,7 @@ def read_cubin(elf: _Elf) -> dict[str, Resources]:
 
 
 def count_instructions(code: bytes) -> int:
-    """How many 128-bit instructions (Volta and later) a function's code has, its padding left out.
-
-    The padding is the NOPs at the end, and before them a branch to itself.
-    """
+    """How many 128-bit instructions a function's code has, without the NOPs and branch to itself that fill its end."""
     words = [int.from_bytes(code[at : at + 8], "little") for at in range(0, len(code) - 15, _INSTRUCTION_BYTES)]
     while words and words[-1] & _OPCODE_MASK == _NOP:
         words.pop()

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
 
 from irscope.ir.asm.operands import Flow, Mode, RegisterAccess, opcode_rows, split_operands, word_set
-
-Results = Literal["none", "first", "predicates", "usual"]
-"""Which operands an opcode writes: none, only the first, one or two predicates, or what the kinds of the first tell."""
 
 _ROWS = {opcode: (family, results) for family, results, opcodes in opcode_rows("sass") for opcode in opcodes.split()}
 _FLOWS: dict[str, Flow] = {
@@ -209,7 +205,6 @@ class _Widths:
         self.matrix = matrix
 
     def of(self, index: int, before: str, file: str, after: str) -> int:
-        """The registers of a hole in operand `index`."""
         if file in ("P", "UP", "B"):
             return 1
         if before.endswith("[") or "[" in self.operands[index]:

@@ -195,10 +195,8 @@ class _CountedLines:
     def meant(self, chain: Chain, opcode: str, shape: str = "", sass: str = "") -> Chain | None:
         """The true chain of an instruction of SASS; None if its stated chain is true, or if that cannot be decided.
 
-        Args:
-            opcode: the beginning of the PTX opcode that the instruction was assembled from; empty if unknown.
-            shape: of a matrix multiplication, as in PTX: `m64n128k16`.
-            sass: the whole SASS opcode, compared by family if `opcode` is unknown.
+        `opcode`: the beginning of the PTX opcode that it was assembled from; without it the family of `sass`, its own
+        opcode, is compared. `shape`: of a matrix multiplication, as in PTX: `m64n128k16`.
         """
 
         def fits(name: str) -> bool:
@@ -266,7 +264,6 @@ class _InlineSites:
         self.parents: dict[_Place, Chain] = {}
 
     def begin(self, function: str) -> None:
-        """Begin another function, and forget the places of the last one."""
         self.function = function
         self.parents = {}
 

@@ -89,10 +89,7 @@ class _DebugChains:
         return honest(frames)
 
     def places(self) -> list[Chain]:
-        """The chains of all locations and functions.
-
-        Locations of inlined calls are included: a call itself may have become instructions.
-        """
+        """The chains of all locations and functions, those of inlined calls included: they may be instructions."""
         kinds = ("DISubprogram", "DILocation")
         return [self.chain(number) for number, node in self.nodes.items() if node.kind in kinds]
 
@@ -141,7 +138,6 @@ def joined(directory: str, file: str) -> str:
 
 
 def read_llvm(text: str) -> TextLocations:
-    """The locations of each line of an LLVM module."""
     lines = text_lines(text)
     debug = _DebugChains(lines)
     table = ChainTable()

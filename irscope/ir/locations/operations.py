@@ -14,6 +14,7 @@ from irscope.ir.locations.model import MAX_FRAMES
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.tokens import STRING, closing, location_spans, split_commas
+from irscope.ir.reach import reached
 from irscope.model.capture import StageKind
 
 # What a location begins with: callsite(#loc3 at #loc5)   "x_ptr"(#loc3)   #loc12   fused[#loc3, #loc4]
@@ -86,12 +87,9 @@ def _with_innermost(location: str, own: str, aliases: Mapping[str, str]) -> str:
 
 
 def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) -> tuple[int, ...]:
-    """For each line of assembly made of such a text, the line of its operation, 1-based; 0 for none.
+    """For each line of assembly made of such a text, the line of its operation, 1-based; 0 for none, or for several.
 
-    An instruction that several operations share has none.
-
-    Args:
-        ptx: for SASS, the PTX that it was assembled from.
+    `ptx`: for SASS, the PTX that it was assembled from.
     """
     locations = read_locations(text, kind, ptx=ptx)
     numbers = [
@@ -120,11 +118,7 @@ _USERS = frozenset({
 
 
 def with_loads_of_readers(by_line: Sequence[int], text: str, ttgir: str) -> tuple[int, ...]:
-    """The operation of each line of assembly, each load at the one operation that its operation's operands come from.
-
-    Args:
-        by_line: the first line in the TTGIR of each line's operation; 0 for none.
-    """
+    """The operation of each line of assembly, each load at the one operation that its own one's operands come from."""
     module = parse_mlir(ttgir)
     users = {operation.first_line: operation for operation in module.walk() if _only_uses(operation)}
     readers: dict[tuple[int, str], int] = {}
@@ -145,15 +139,10 @@ def _only_uses(operation: Operation) -> bool:
 
 def _reader(user: Operation, module: MlirModule, readers: frozenset[str]) -> int:
     """The line of the one operation whose loaded values reach another through arithmetic; 0 if there are several."""
-    waiting, seen, found = [user], set[int](), set[int]()
-    while waiting:
-        for value in waiting.pop().operands:
-            maker = module.definition(value)
-            if maker is None or value not in maker.results or maker.first_line in seen:
-                continue
-            seen.add(maker.first_line)
-            if maker.name in readers:
-                found.add(maker.first_line)
-            elif _only_uses(maker):
-                waiting.append(maker)
+
+    def before(one: Operation) -> list[Operation]:
+        is_followed = one.name not in readers and _only_uses(one)
+        return [made for value in one.operands if (made := module.maker_of(value)) is not None] if is_followed else []
+
+    found = {one.first_line for one in reached([user], before) if one.name in readers}
     return found.pop() if len(found) == 1 else 0

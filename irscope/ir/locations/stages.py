@@ -20,15 +20,10 @@ from irscope.model.capture import Capture, StageKind
 
 
 def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: str | None = None) -> TextLocations:
-    """Read the locations of a stage's text, in time linear in its length.
+    """The chain of every line of a stage's text, in time linear in its length; never raises, and a binary has no lines.
 
-    Args:
-        text: the stage's text; hostile, cut and foreign texts are read as far as possible, nothing is raised.
-        llir: for PTX, SASS and AMDGCN, the LLVM IR that the assembly was compiled from, to complete its locations
-            (see `read_ptx`, `read_sass` and `read_amdgcn`).
-        ptx: for SASS, the PTX that it was compiled from, to recognise lines that LLVM made up.
-
-    Returns the chain of every line; a binary has no lines.
+    `llir`: for PTX, SASS and AMDGCN, the LLVM IR that the assembly was compiled from, to complete its locations (see
+    `read_ptx`, `read_sass` and `read_amdgcn`). `ptx`: for SASS, to recognise lines that LLVM made up.
     """
     if kind == "mlir":
         return read_mlir(text)
@@ -62,14 +57,7 @@ def capture_locations(capture: Capture, text: str, kind: StageKind) -> TextLocat
 
 
 def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lines: Container[int]) -> set[int]:
-    """The text lines that come from given lines of a Python file.
-
-    Args:
-        locations: what `read_locations` returned.
-        lines: the wanted Python lines, 1-based, such as `range(23, 32)`.
-
-    Returns 1-based text lines: those with a frame, the innermost or a caller, on the given lines.
-    """
+    """The text lines, 1-based, with a frame (the innermost or a caller) on given lines of a Python file."""
     wanted = [any(frame.line in lines and in_file(frame.file) for frame in chain) for chain in locations.chains]
     return {number for number, index in enumerate(locations.by_line, 1) if index >= 0 and wanted[index]}
 
@@ -99,10 +87,6 @@ _ROLES: dict[str, re.Pattern[str]] = {
 
 def filter_lines(text: str, kind: StageKind, selected: Collection[int], *, without_locations: bool = False) -> str:
     """Keep selected lines of a text and their context; comments say how many lines are left out.
-
-    Args:
-        selected: 1-based text lines, as `lines_selected` returns them.
-        without_locations: also leave out assembly lines that hold only locations, uncounted.
 
     The context of an MLIR operation is all its own lines, the operations around it, the label of its block and the
     aliases it uses; that of an instruction is the first and last lines of its function, the label of its block and the

@@ -37,10 +37,7 @@ _MARKER = re.compile(r"\s*//## ")
 
 
 def strip_locations(text: str, kind: StageKind) -> str:
-    """The text without its locations, otherwise unchanged; MLIR and LLVM IR can still be parsed.
-
-    Labels that only debug sections use are removed too. Of cut and foreign texts, what can be recognised is removed.
-    """
+    """The text without locations, and labels that only debug sections use; MLIR and LLVM IR can still be parsed."""
     return "\n".join([line for line in lines_without_locations(text, kind) if line is not None])
 
 

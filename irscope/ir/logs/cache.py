@@ -60,8 +60,6 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of one kernel in one folder."""
-
     kernel: str
     root: Path
     """The requested folder: nothing outside it is read."""
@@ -92,9 +90,7 @@ def read_cache(
 ) -> Iterator[Capture]:
     """The captures of a cache, of a dump folder, or of one variant's folder, oldest first.
 
-    Args:
-        variant: a prefix of the folder's name or of the hash.
-        skipped: called with a message for each damaged or incomplete variant, instead of raising.
+    `variant`: a prefix of the folder's name or of the hash. `skipped` gets a message for each damaged one.
     """
     for files in sorted(_variants(folder), key=lambda files: (files.modified, files.folder.name, files.kernel)):
         try:

@@ -15,8 +15,6 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class LoggedOperation:
-    """An operation as the log prints it."""
-
     text: str
     chain: Chain
     """Where it comes from; empty if the log was made without locations."""
@@ -166,7 +164,6 @@ class VectorWidth(LogDecision):
     """Lowering to LLVM IR: a remark on an access that is not vectorised."""
 
     elements: int
-    """In one instruction."""
     without_mask: int
     """What it would be without the mask."""
     per_thread: int

@@ -71,16 +71,11 @@ class _Dump:
 def read_llvm_dump(
     text: str, stage: str, first_index: int = 0, known: Iterable[PassSnapshot] = ()
 ) -> list[PassSnapshot]:
-    """Read what LLVM printed during one stage of one compile; never raises.
+    """Read what LLVM printed during one stage of one compile, the output of other programs skipped; never raises.
 
-    Args:
-        text: the log; output of other programs in it is skipped.
-        stage: the stage that ran these passes: llir, ptx or amdgcn.
-        first_index: the index of the first snapshot.
-        known: the passes of earlier stages; occurrences count from theirs on.
-
-    Returns a snapshot per pass and function, of group `llvm`; only those that changed something, or may have, keep the
-    text. A pass over a loop or a region keeps only its text.
+    Occurrences count from those of `known`, the passes of earlier stages. Returns a snapshot per pass and function, of
+    group `llvm`; only those that changed something, or may have, keep the text. A pass over a loop or a region keeps
+    only its text.
     """
     state = _State()
     counts = Counter(one.argument or one.name for one in known)

@@ -55,12 +55,7 @@ SCF_TO_CF = "convert-scf-to-cf"
 
 
 def builder_name(argument: str, class_name: str = "") -> str:
-    """The name of the builder that adds a pass, without `add_`.
-
-    Args:
-        argument: MLIR's argument of the pass; empty if the dump has none.
-        class_name: the C++ class of the pass, from which a name is derived if there is no argument.
-    """
+    """The name of the builder that adds a pass, without `add_`: of MLIR's argument of it, else from its class."""
     names = _pass_names()
     if not argument:
         bare = _CLASS_PREFIX.sub("", class_name).removesuffix("Pass") or class_name
@@ -77,13 +72,7 @@ def _stages_of(arguments: Sequence[str], first_stage: str, backend: str, in_llvm
 
     Nothing in a dump says where a stage ends: the ttgir stage begins with `convert-triton-to-tritongpu`, the llir stage
     with the passes that its versions have before `convert-scf-to-cf`. A log that was cut there may leave one such pass
-    in ttgir.
-
-    Args:
-        arguments: MLIR's argument of each pass, in order.
-        first_stage: the stage that the module before the first pass belongs to.
-        backend: `cuda`, `hip` or another.
-        in_llvm: for each pass, whether the module before it holds no function of Triton's any more.
+    in ttgir. `in_llvm`: for each pass, whether the module before it holds no function of Triton's any more.
     """
     begins = next((index for index, inside in enumerate(in_llvm) if inside), len(arguments))
     if SCF_TO_CF in arguments:
@@ -132,8 +121,6 @@ _MAX_HEADER = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _DumpBlock:
-    """One header, and the IR under it."""
-
     when: Literal["before", "after"]
     name: str
     """The name of the pass's C++ class, as MLIR prints it."""
@@ -149,9 +136,7 @@ class _DumpBlock:
     between: str
     """The text between the IR and the next header: output of other programs, and MLIR's diagnostics."""
     start: int
-    """Where the header begins in the log."""
     end: int
-    """Where the IR ends in the log."""
 
 
 def _read_blocks(log: str) -> Iterator[_DumpBlock]:
@@ -286,7 +271,6 @@ class _Pass:
 
     block: _DumpBlock
     text: str | None
-    """The IR before it."""
     after: str | None = None
     """The IR after it, if MLIR printed it."""
     failed: bool = False
@@ -297,7 +281,6 @@ class _Pass:
 
     @property
     def kernel(self) -> str:
-        """The kernel of its dump; empty if the dump has none."""
         if self._kernel is None:
             text = self.text or self.after
             self._kernel = kernel_of_module(text) if text is not None else ""
@@ -511,10 +494,7 @@ def _without_reproducer(said: str) -> str:
 
 
 def completed(compile_: DumpedCompile, stage_texts: dict[str, str]) -> DumpedCompile:
-    """The compile with the outputs of the last passes filled in from the artifacts of the stages.
-
-    `stage_texts`: the MLIR text of each stage, such as ttir and ttgir.
-    """
+    """The compile with the outputs of the last passes filled in from the MLIR texts of the stages."""
     snapshots = list(compile_.snapshots)
     for index, snapshot in enumerate(snapshots):
         is_last = index + 1 == len(snapshots) or snapshots[index + 1].stage != snapshot.stage

@@ -70,15 +70,12 @@ _FRAGMENT = "# Graph fragment:"
 
 @dataclass(frozen=True, slots=True)
 class _GeneratedKernel:
-    """One Triton kernel in the code of a graph."""
-
     name: str
     code: str
     """The text of its module, which defines the kernel under that name."""
     origin: GraphOrigin
     """Without the lines of Python, which the code does not name."""
     path: str = ""
-    """The file that it was written to."""
     call: KernelCall | None = None
     """Its first call; None where there is none."""
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -190,8 +187,6 @@ _CACHED = "Read from TorchInductor's cache: no pass was recorded, and the consta
 
 @dataclass(frozen=True, slots=True)
 class InductorFiles:
-    """The files of TorchInductor's in a folder."""
-
     root: Path
     outputs: tuple[Path, ...]
     """Code of graphs in debug folders."""
@@ -228,10 +223,7 @@ def find_inductor_files(folder: Path) -> InductorFiles:
 
 
 def read_inductor(folders: Sequence[InductorFiles], skipped: Callable[[str], None]) -> Iterator[Capture]:
-    """The captures of folders: those of Triton's caches with their graphs, and of kernels that are in no cache.
-
-    `skipped` is called with a message for each file that cannot be read.
-    """
+    """The captures of folders: those of Triton's caches with their graphs, and of kernels that are in no cache."""
     kernels = tuple(kernel for files in folders for kernel in _generated(files, skipped))
     sources = {name: text for files in folders for name, text in _sources(files, skipped).items()}
     caches = (cache for files in folders for cache in files.caches)
@@ -316,7 +308,6 @@ def _generated(files: InductorFiles, skipped: Callable[[str], None]) -> Iterator
 
 
 def _traced_kernels(text: str) -> Iterator[_GeneratedKernel]:
-    """The kernels of a trace of TORCH_TRACE."""
     for graph in graphs_of_trace(text):
         lines = {name: node for one in graph.graphs for name, node in read_graph_lines(one).items()}
         for kernel in _with_lines(graph.code, lines):

@@ -72,8 +72,8 @@ def launch_of_code(
 ) -> tuple[Launch, Target]:
     """The launch that the text of a kernel's module and its first call state, and the target.
 
-    `config`: of the configuration that was chosen, its constants and options; empty if that is not known. What the
-    code does not state stays unknown: the grid without the configuration, the arguments where a size is symbolic.
+    What the code does not state stays unknown: the grid without the configuration that was chosen, the arguments where
+    a size is symbolic.
     """
     meta, kind = _decorator(code)
     signature = _texts(meta.get("signature"))

@@ -35,12 +35,9 @@ class MeasuredSpan:
 
 @dataclass(slots=True)
 class MeasuredKernel:
-    """Proton's measurements of a kernel."""
-
     name: str
     launches: int = 0
     seconds: float = 0.0
-    """Of all launches."""
     spans: list[MeasuredSpan] = field(default_factory=list[MeasuredSpan])
     scopes: list[MeasuredSpan] = field(default_factory=list[MeasuredSpan])
     samples: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])

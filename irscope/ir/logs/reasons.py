@@ -76,7 +76,6 @@ class LogEntry:
 
     @property
     def first(self) -> str:
-        """The first line of its text."""
         return self.text.partition("\n")[0]
 
 

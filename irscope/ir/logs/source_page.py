@@ -82,7 +82,6 @@ _COLUMNS = {
 @dataclass(frozen=True, slots=True)
 class CountedInstruction:
     offset: int
-    """Bytes from the kernel's first instruction."""
     text: str
     """As Nsight Compute writes it: `@!P0 LDG.E.128 R4, desc[UR4][R2.64]`."""
     access_bits: int
@@ -92,8 +91,6 @@ class CountedInstruction:
 
 @dataclass(frozen=True, slots=True)
 class CountedKernel:
-    """One launch of an export."""
-
     name: str
     instructions: tuple[CountedInstruction, ...]
     page: str

@@ -172,10 +172,7 @@ def _began(row: Mapping[str, Any]) -> tuple[int, bool, int]:
 def _numbered(
     spans: Sequence[TimeSpan], generators: set[str], trace: LlvmTrace, counts: Counter[str]
 ) -> list[TimeSpan]:
-    """The passes that LLVM asked for with their names in plans: `licm#2` for the second run of `LICMPass`.
-
-    `generators`: the names of the code generator's.
-    """
+    """The passes that LLVM asked for with their names in plans: `licm#2` for the second run of `LICMPass`."""
     asked: list[tuple[int, str]] = []
     numbers: dict[str, deque[int]] = {}
     for at, text, runs in trace.asked:

@@ -38,7 +38,6 @@ class TracedGraph:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Of each kernel, the constants and options of its configuration, if it was chosen when it was compiled."""
     compile_us: dict[str, int] = field(default_factory=dict[str, int])
-    """How long each kernel's compile took."""
 
 
 def is_torch_trace(text: str) -> bool:
@@ -116,13 +115,7 @@ def trace_files(folder: Path) -> list[Path]:
 
 
 def artifact_event(name: str, text: str, like: str, compile_: Mapping[str, Any]) -> str:
-    """An artifact as lines of a trace.
-
-    Args:
-        name: without suffix: tlparse shows NAME_N.txt.
-        like: a line of the trace, whose time and thread it takes.
-        compile_: as of a TracedGraph.
-    """
+    """An artifact as lines of a trace, with the time and thread of the line `like`; tlparse shows NAME_N.txt."""
     digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
     event = {"artifact": {"name": name, "encoding": "string"}, **compile_, "has_payload": digest}
     rows = "".join(f"\t{row}\n" for row in text.split("\n"))

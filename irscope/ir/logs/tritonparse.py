@@ -45,7 +45,6 @@ class PythonSource:
     text: str = ""
     """The file as far as it is known: lines before a function that was kept alone are empty."""
     function: str = ""
-    """The kernel's name."""
     function_text: str = ""
     """With its decorators."""
     first_line: int = 0
@@ -248,7 +247,6 @@ class _TracedCompile:
     date: str
     launches: int = 0
     first: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Its first launch."""
 
 
 def is_trace(text: str) -> bool:

@@ -86,7 +86,6 @@ class Encoding:
 
     @property
     def space(self) -> _Space:
-        """The memory that holds the elements."""
         return _SPACES.get(self.kind, "unknown")
 
     @property
@@ -274,7 +273,6 @@ class Dense:
 
     @property
     def is_splat(self) -> bool:
-        """Whether one value stands for all elements."""
         return len(self.values) == 1
 
 

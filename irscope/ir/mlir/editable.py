@@ -71,7 +71,6 @@ class Op:
         return (block for region in self.regions for block in region)
 
     def walk(self) -> Iterator[Op]:
-        """This operation and all nested ones, in preorder."""
         yield self
         for block in self.blocks:
             for operation in block.operations:
@@ -101,8 +100,6 @@ class OpBlock:
 
 @dataclass(slots=True)
 class EditableModule:
-    """A module in MLIR's generic form that can be edited."""
-
     operations: list[Op]
     """The top-level ones; usually `builtin.module` alone."""
     types: dict[int, str]
@@ -115,7 +112,6 @@ class EditableModule:
     """Greater than every value and key."""
 
     def copy(self: _Module) -> _Module:
-        """A copy that can be edited on its own."""
         return replace(
             self,
             operations=[one.copy() for one in self.operations],
@@ -125,7 +121,6 @@ class EditableModule:
         )
 
     def walk(self) -> Iterator[Op]:
-        """All operations, in preorder."""
         for operation in self.operations:
             yield from operation.walk()
 
@@ -139,7 +134,6 @@ class EditableModule:
         return [one for one in self.walk() if one.is_function]
 
     def new_key(self) -> int:
-        """A number that nothing has yet."""
         self.next_number += 1
         return self.next_number - 1
 
@@ -149,7 +143,6 @@ class EditableModule:
         return number
 
     def new_argument(self, function: Op, kind: str) -> int:
-        """A new last argument of a function."""
         value = self.new_value(kind)
         function.arguments.append(value)
         return value
@@ -182,10 +175,7 @@ _INDENT = "  "
 
 
 def read_editable(text: str) -> EditableModule:
-    """Read a module that MLIR printed in its generic form; raises ParseError for any other form.
-
-    Locations of operations are kept, those of arguments are not.
-    """
+    """Read a module in MLIR's generic form, without locations of arguments; raises ParseError for any other form."""
     return _EditableReader(text).module
 
 

@@ -49,7 +49,6 @@ class _Text:
     name: str
     info: OperationInfo | None
     count: int
-    """The number of results."""
     body: str
     """What follows the name, without attribute dictionary and types."""
     types: str
@@ -62,11 +61,7 @@ class _Text:
 
 @lru_cache(maxsize=8192)
 def read_form(name: str, head: str, closing_line: str, count: int) -> Form:
-    """Read the template of an operation.
-
-    Args:
-        head: its lines up to its first region, results included, without a location.
-        closing_line: the line that ends its last region; empty if it has none.
+    """Read the template of an operation: its lines up to its first region, and the one that ends its last region.
 
     Never raises: what cannot be read is left out, and `is_read` is false.
     """

@@ -69,17 +69,8 @@ class Operation:
     """One operation of any dialect, known to irscope or not; all that is not said here is read where it is asked."""
 
     __slots__ = (
-        "_first",
-        "_last",
-        "_module",
-        "_operands",
-        "_written",
-        "lines",
-        "name",
-        "regions",
-        "results",
-        "successors",
-    )
+        "_first", "_last", "_module", "_operands", "_written", "lines", "name", "regions", "results", "successors",
+    )  # fmt: skip
 
     name: str
     """`tt.load`; empty if the text could not be read."""
@@ -127,7 +118,6 @@ class Operation:
 
     @property
     def is_of_triton(self) -> bool:
-        """Whether it is of one of Triton's own dialects."""
         return self.name.partition(".")[0] in TRITON_DIALECTS
 
     @property
@@ -153,7 +143,6 @@ class Operation:
 
     @property
     def written(self) -> tuple[Value, ...]:
-        """The operands whose memory it writes."""
         info = self.info
         names = [effect.operand for effect in info.effects if effect.kind == "writes"] if info is not None else []
         return tuple([value for name in names for value in self.operand_group(name)])
@@ -365,7 +354,6 @@ class MlirModule:
         self.kernel = next(public, functions[0] if functions else None)
 
     def walk(self) -> Iterator[Operation]:
-        """All operations, in preorder."""
         for operation in self.operations:
             yield from operation.walk()
 

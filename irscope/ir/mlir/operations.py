@@ -43,8 +43,6 @@ Space = Literal["global", "shared", "tensor", "local", "constant", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """An access to memory."""
-
     kind: _EffectKind
     space: Space
     operand: str = ""
@@ -53,8 +51,6 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class OperationInfo:
-    """One row of the table."""
-
     opcode: str
     """The name without the dialect for Triton's own dialects, however a version spells it; else the whole name."""
     kind: OperationKind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -65,6 +65,11 @@ class Type:
         if element is None:
             return 0
         return max(element.bits, 8) if element.text == "i1" else element.bits
+
+    @property
+    def pointee(self) -> str:
+        """The type that a tensor of pointers points to; empty for other types."""
+        return str(self.element.element or "") if self.element is not None and self.element.form == "pointer" else ""
 
     def __str__(self) -> str:
         return self.text
@@ -174,36 +179,6 @@ _START = re.compile(r"\b(tensor|memdesc)<(?=[\d!a-z])|(?<![\w>])(<)(?=\d+x)")
 _WIDTH = re.compile(r"[a-z]+(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutType:
-    """A tensor or memory descriptor with a layout."""
-
-    form: Literal["tensor", "memdesc"]
-    shape: tuple[int, ...]
-    element: str
-    """`f16`, `!tt.ptr<f16>`, …"""
-    encoding: str
-    """As written in the type: an alias, or the whole encoding."""
-    space: str = ""
-    """The memory space of a descriptor, as written: `#smem`."""
-    allocated: tuple[int, ...] = ()
-    """The shape of the whole allocation if the descriptor is a part of one."""
-
-    @property
-    def element_bits(self) -> int:
-        """Bits per element in memory: 64 for a pointer, 8 for an i1."""
-        return element_bits(self.element)
-
-    @property
-    def pointee(self) -> str:
-        """The type that a tensor of pointers points to; empty for other tensors."""
-        element = parse_type(self.element)
-        return str(element.element) if element.form == "pointer" and element.element is not None else ""
-
-    def __str__(self) -> str:
-        return "x".join([*map(str, self.shape), self.element])
-
-
 def element_bits(element: str) -> int:
     """Bits per element in memory: `f16` 16, `bf16` 16, `f8E4M3FN` 8, `i1` 8, a pointer 64; 0 if unknown."""
     if "tt.ptr<" in element:
@@ -215,9 +190,9 @@ def element_bits(element: str) -> int:
     return max(bits, 8) if element == "i1" else bits
 
 
-def read_types(text: str) -> list[LayoutType]:
-    """The types with a layout in a text, in their order; those without one are left out."""
-    found: list[LayoutType] = []
+def read_types(text: str) -> list[Type]:
+    """The types with a layout in a text, in their order, each with `128x64xf16` as its text; others are left out."""
+    found: list[Type] = []
     position = 0
     while (match := _START.search(text, position)) is not None:
         opening = match.end() - 1
@@ -232,11 +207,11 @@ def read_types(text: str) -> list[LayoutType]:
     return found
 
 
-def _read(form: str, inside: str) -> LayoutType | None:
+def _read(form: str, inside: str) -> Type | None:
     kind = parse_type(f"{form}<{inside}>")
     if not kind.encoding or kind.element is None or kind.form not in ("tensor", "memdesc"):
         return None
-    return LayoutType(kind.form, kind.shape, kind.element.text, kind.encoding, kind.space, kind.allocated)
+    return replace(kind, text="x".join([*map(str, kind.shape), kind.element.text]))
 
 
 # ── The short form of types and layouts, for edges of graphs ────────────────────────────────────────────────────────

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.model import Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect
+from irscope.ir.mlir.passing import Passing
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
-from irscope.ir.mlir.types import LayoutType, Type, read_types
+from irscope.ir.mlir.types import Type, read_types
+from irscope.ir.reach import reached
 
 # ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
 
@@ -20,14 +22,12 @@ class OperationUse:
     """An operation whose text names at least one type with a layout."""
 
     operation: Operation
-    result_types: tuple[LayoutType, ...]
-    """The types of the results that have a layout."""
-    types: tuple[LayoutType, ...]
+    result_types: tuple[Type, ...]
+    types: tuple[Type, ...]
     """Every type with a layout in its text, in order."""
     text: str
     """Its first and its closing line, without the location."""
     loops: int = 0
-    """The number of loops around it."""
 
     @property
     def line(self) -> int:
@@ -42,14 +42,6 @@ class OperationUse:
     def opcode(self) -> str:
         return self.operation.opcode
 
-    @property
-    def results(self) -> tuple[Value, ...]:
-        return self.operation.results
-
-    @property
-    def operands(self) -> tuple[Value, ...]:
-        return self.operation.operands
-
 
 @dataclass(frozen=True)
 class ModuleUses:
@@ -57,20 +49,11 @@ class ModuleUses:
 
     module: MlirModule
     operations: tuple[OperationUse, ...] = ()
-    values: dict[Value, LayoutType] = field(default_factory=dict[Value, LayoutType])
+    values: dict[Value, Type] = field(default_factory=dict[Value, Type])
     """Value → type, for values with a layout."""
     locations: TextLocations = field(default_factory=TextLocations)
 
-    def chain_of(self, use: OperationUse) -> Chain:
-        """The Python frames that an operation comes from."""
-        return self.locations.chain_at(use.line)
-
-    def place_of(self, use: OperationUse) -> Place:
-        """The lines of the user's code that an operation comes from, innermost first."""
-        return self.place_at(use.line)
-
     def place_at(self, line: int) -> Place:
-        """The lines of the user's code that a line of the text comes from, innermost first."""
         return place_in(self.module, self.locations, line)
 
 
@@ -86,7 +69,7 @@ def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)
     operations: list[OperationUse] = []
-    values: dict[Value, LayoutType | None] = {}
+    values: dict[Value, Type | None] = {}
     for operation, loops in with_loops(module):
         if "<" in operation.text or "<" in operation.closing:
             use = _read_operation(operation, loops)
@@ -122,14 +105,12 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
     return OperationUse(operation, results, types, own, loops)
 
 
-def _with_layout(kind: Type) -> LayoutType | None:
-    """A type with its layout; None for one without."""
+def _with_layout(kind: Type) -> Type | None:
     return next(iter(read_types(kind.text)), None)
 
 
 # ── Whether a kernel reads or writes through each pointer parameter, by following the values of its IR ──────────────
 
-_LOOPS = ("scf.for", "scf.while")
 _NO_USE = ("return", "descriptor_prefetch", "async_tma_prefetch", "prefetch_tensormap", "tensormap_fenceproxy_acquire")
 _FOLLOWED = ("loop", "conditional", "yield", "branch")
 _OPAQUE = ("call", "assembly")
@@ -149,35 +130,10 @@ class PointerUse:
 
 @dataclass(frozen=True, slots=True)
 class PointerUses:
-    """The memory accesses of a kernel."""
-
     parameters: tuple[PointerUse, ...] = ()
     """Its pointers and descriptors, in the order of its parameters."""
     elsewhere: bool = False
     """Whether it accesses memory through pointers from elsewhere, such as addresses read from memory."""
-
-
-@dataclass(slots=True)
-class _Flow:
-    """The parameters whose memory each value may point into."""
-
-    targets: dict[str, tuple[Value, ...]]
-    """Label of a block of the function → its arguments."""
-    sources: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict[tuple[int, int], frozenset[int]])
-    changed: bool = False
-
-    def of(self, values: Iterable[Value]) -> frozenset[int]:
-        """The parameters that any of these values may point into."""
-        empty: frozenset[int] = frozenset()
-        return empty.union(*(self.sources.get((value.number, value.index), empty) for value in values))
-
-    def add(self, value: Value, sources: frozenset[int]) -> None:
-        """Add parameters that a value may point into."""
-        key = (value.number, value.index)
-        before = self.sources.get(key, frozenset[int]())
-        if not sources <= before:
-            self.sources[key] = before | sources
-            self.changed = True
 
 
 def read_pointer_uses(text: str) -> PointerUses:
@@ -185,42 +141,44 @@ def read_pointer_uses(text: str) -> PointerUses:
 
     A pointer that cannot be followed (into a call, inline assembly, an integer) counts as read and written.
     """
-    function = parse_mlir(text).kernel
+    module = parse_mlir(text)
+    function = module.kernel
     if function is None or not function.regions[0].blocks:
         return PointerUses()
-    module = parse_mlir(text)
-    pointers = [one for one in function.regions[0].blocks[0].arguments if _points(module.type_of(one))]
-    flow = _Flow({block.label: block.arguments for block in function.regions[0].blocks})
-    for number, argument in enumerate(pointers):
-        flow.add(argument, frozenset({number}))
-    operations = list(function.walk())[1:]
-    flow.changed = True
-    while flow.changed:
-        flow.changed = False
-        for operation in operations:
-            _carry(flow, operation)
-    read: set[int] = set()
-    written: set[int] = set()
+    pointers = [one for one in function.regions[0].blocks[0].arguments if points(module.type_of(one))]
+    passing = Passing(module)
+
+    def before(value: Value) -> list[Value]:
+        return [one for one in _sources(module, passing, value) if points(module.type_of(one))]
+
+    read: set[Value] = set()
+    written: set[Value] = set()
     elsewhere = False
-    for operation in operations:
+    for operation in list(function.walk())[1:]:
         accesses = _accesses(operation)
-        others: tuple[Value, ...] = tuple(operation.operands)
+        others = [one for one in operation.operands if points(module.type_of(one))]
         for effect in accesses:
             accessed = operation.operand_group(effect.operand)
-            sources = flow.of(accessed)
+            sources = set(reached(accessed, before)).intersection(pointers)
             (read if effect.kind == "reads" else written).update(sources)
             elsewhere = elsewhere or not sources
-            others = tuple(operand for operand in others if operand not in accessed)
-        sources = flow.of(others)
-        if sources and (accesses or not _is_followed(operation)):
+            others = [operand for operand in others if operand not in accessed]
+        if accesses or not _is_followed(operation):
             # A pointer that is stored may be read again.
+            sources = set(reached(others, before))
             read |= sources
             written |= sources
-    uses = tuple(
-        PointerUse(argument.name.lstrip("%"), number in read, number in written)
-        for number, argument in enumerate(pointers)
-    )
+    uses = tuple(PointerUse(one.name.lstrip("%"), one in read, one in written) for one in pointers)
     return PointerUses(uses, elsewhere)
+
+
+def _sources(module: MlirModule, passing: Passing, value: Value) -> Iterable[Value]:
+    owner = module.owners.get(value.number)
+    if not isinstance(owner, Operation):
+        return passing.to_argument(owner, owner.arguments.index(value)) if owner is not None else ()
+    if owner.kind in ("loop", "conditional"):
+        return passing.to_result(owner, owner.results.index(value))
+    return () if _accesses(owner) else owner.operands
 
 
 def _accesses(operation: Operation) -> list[Effect]:
@@ -229,40 +187,8 @@ def _accesses(operation: Operation) -> list[Effect]:
     return [one for one in operation.effects if one.space == "global" and one.kind in ("reads", "writes")]
 
 
-def _carry(flow: _Flow, operation: Operation) -> None:
-    """Propagate the operands' parameters to results, block arguments and the next iteration of a loop."""
-    if operation.name in _LOOPS or operation.name == "scf.if":
-        _carry_through_regions(flow, operation)
-        return
-    for label, values in operation.branches:
-        for argument, value in zip(flow.targets.get(label, ()), values, strict=False):
-            flow.add(argument, flow.of((value,)))
-    if operation.results and not _accesses(operation) and any(map(_points, operation.result_types)):
-        sources = flow.of(operation.operands)
-        for result in operation.results:
-            flow.add(result, sources)
-
-
-def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
-    for argument, first in operation.carried:
-        flow.add(argument, flow.of((first,)))
-    # What the next iteration begins with: the arguments of scf.for, those of either region of scf.while.
-    again = [[argument for argument, _ in operation.carried]] if operation.name == "scf.for" else []
-    if operation.name == "scf.while":
-        again = [list(block.arguments) for region in operation.regions for block in region.blocks[:1]]
-    for end in operation.children:
-        if end.kind == "yield":
-            # The condition of a while loop comes first in the operation that ends its first region.
-            handed = end.operands[1:] if end.name == "scf.condition" else end.operands
-            for receivers in (operation.results, *again):
-                for receiver, value in zip(receivers, handed, strict=False):
-                    flow.add(receiver, flow.of((value,)))
-    if operation.name == "scf.for":
-        for result, (_, first) in zip(operation.results, operation.carried, strict=False):
-            flow.add(result, flow.of((first,)))
-
-
-def _points(kind: Type) -> bool:
+def points(kind: Type) -> bool:
+    """Whether values of a type are pointers or descriptors, or tensors of such."""
     element = kind if kind.form in ("pointer", "descriptor") else kind.element
     return element is not None and element.form in ("pointer", "descriptor")
 
@@ -272,7 +198,7 @@ def _is_followed(operation: Operation) -> bool:
     if operation.kind in _FOLLOWED or operation.opcode in _NO_USE:
         return True
     is_known = operation.info is not None and operation.kind not in _OPAQUE and operation.opcode not in _CALLS
-    return is_known and any(map(_points, operation.result_types))
+    return is_known and any(map(points, operation.result_types))
 
 
 # ── What the IR of a kernel says of its precision: whether inputs are read as TF32, and whether it rounds between ───
@@ -301,8 +227,6 @@ _OTHER = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class ArithmeticPrecision:
-    """The precision of a kernel's arithmetic."""
-
     reads_tf32: bool = False
     """Whether a dot reads float32 as TF32, which drops the last 13 bits."""
     rounds_between: bool = True

@@ -67,13 +67,9 @@ def read_arguments(
 ) -> LaunchArguments:
     """The parameters of a kernel, from the record of its launch as far as there is one.
 
-    Args:
-        kernel: in its IR.
-        launch: of it.
-        text: the module that the kernel is in, by which it is known to which arguments it does not write: their
-            contents are used. Without it no contents are.
-        loaded_are_apart: whether pointers that the kernel loads are taken to point into none of its arguments.
-        with_drawn: whether random numbers that stand in for the script's own are contents too.
+    `text`: its module, which tells the arguments that it does not write: their contents are used. `loaded_are_apart`:
+    whether pointers that the kernel loads are taken to point into none of its arguments. `with_drawn`: whether random
+    numbers that stand in for the script's own are contents too.
     """
     parameters = [
         _Parameter(value, parse_type(kind), known_divisor(attributes)) for value, kind, attributes in kernel.parameters

@@ -51,11 +51,7 @@ def _scalar_map(warps: int, lanes: int) -> ThreadMap:
 
 
 def _lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
-    """The warp instructions of an access.
-
-    Args:
-        width: elements of a lane's part of an instruction, a power of two.
-        once: whether an element that several threads hold is accessed by one of them only.
+    """The warp instructions of an access; `once`: by only one of the threads that hold an element.
 
     Source: Triton's LoadStoreOpToLLVM.cpp (vectors of consecutive registers) and getFreeVariableMasks in
     LinearLayout.cpp (which threads and registers hold copies).
@@ -119,9 +115,7 @@ def widest_vector(
 ) -> int:
     """The elements of the widest vector of consecutive registers whose addresses follow one another.
 
-    Args:
-        mask: a vector lies within it or outside; None for none.
-        aligned: whether it must begin at a multiple of its size.
+    It lies within the mask or outside, and begins at a multiple of its size if `aligned`.
     """
     full = addresses.full()
     known = full.known.reshape(-1)
@@ -400,7 +394,6 @@ class Counter:
     """Line → the traffic of its first execution."""
 
     def traffic(self, execution: AccessExecution) -> Traffic:
-        """The traffic of one execution by one program."""
         addresses, mask = execution.addresses, execution.mask
         begin = int(addresses.known.flat[0])
         key = (
@@ -436,7 +429,6 @@ class Counter:
         return self.known[key]
 
     def shape(self, operation: Operation) -> _InstructionShape:
-        """How the instructions of an operation are."""
         return next(
             (shape for (line, _), shape in self.shapes.items() if line == operation.first_line), _InstructionShape()
         )
@@ -466,7 +458,6 @@ class Counter:
         return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 
     def _widths(self, execution: AccessExecution, threads: ThreadMap) -> tuple[int, int]:
-        """The elements of a lane's part of an instruction, and those that it could have."""
         bits = max(execution.element_bits, 1)
         given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
         possible = widest_vector(*given, max(_WIDEST_BITS // bits, 1), aligned=True)

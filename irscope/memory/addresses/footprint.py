@@ -49,12 +49,9 @@ class _Extent:
 
 
 def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> _Extent:
-    """The extent of all pieces together; raises TooMany.
+    """The extent of all pieces together, each byte once; raises TooMany.
 
-    Args:
-        pieces: what is counted, each byte once.
-        unit: bytes of a unit.
-        begins: how far behind the beginning of a unit byte 0 may lie.
+    `begins`: how far behind the beginning of a unit byte 0 may lie.
     """
     held = [part for part in pieces if part.starts.size and all(shift.size for shift in part.shifts)]
     try:
@@ -205,8 +202,6 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What all programs of a launch do."""
-
     executions: Mapping[int, Span]
     """Line of an operation → how often all programs together execute it."""
     open: Mapping[int, tuple[str, ...]]
@@ -223,12 +218,9 @@ def footprint_of(
     room: Mapping[str, int],
     chosen: Sequence[int] | None = None,
 ) -> Footprint:
-    """The footprint of a launch.
+    """The footprint of a launch of at most `MOST_PROGRAMS` programs, or of those chosen.
 
-    Args:
-        grid: the programs of the launch, at most `irscope.memory.addresses.parts.MOST_PROGRAMS`.
-        room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
-        chosen: the programs that are looked at; None for all.
+    `room`: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
     """
     found = _Found(room, pointer_steps(arguments))
     for part in parts_of(module, arguments, grid, None if chosen is None else np.array(chosen)):

@@ -56,11 +56,8 @@ def accesses_of(
 ) -> list[GlobalAccess]:
     """Every access of a module's kernel to global memory, in the order of the text.
 
-    Args:
-        grid: the programs of the launch; None if there was none.
-        threads_of: the layout of an operation's pointers; None if there is none.
-        width_of: bits per lane of an operation's instructions; 0 if they are not known.
-        made_of: the instructions that the machine code has for an operation; None if they are not known.
+    `threads_of`: the layout of an operation's pointers. `width_of`: bits per lane of its instructions; 0 if they are
+    not known. `made_of`: how many instructions the machine code has for it.
     """
     return _Launch(module, arguments, grid, Counter(hardware, threads_of, width_of, made_of)).accesses()
 

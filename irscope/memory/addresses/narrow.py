@@ -75,10 +75,8 @@ class Limits:
     ) -> int:
         """The bits of the widest vector of an access under a layout; 0 if it is not executed.
 
-        Args:
-            aligned: arguments that are taken to be multiples of 16.
-            ones: arguments that are taken to be 1.
-            factors: (constant, the number in its place), wherever it is in a product, a comparison or an offset.
+        `aligned` and `ones`: arguments that are taken to be multiples of 16, and to be 1. `factors`: (constant, the
+        number in its place), wherever it is in a product, a comparison or an offset.
         """
         supposed = self._supposing(operation, frozenset(aligned), frozenset(ones), factors)
         execution = supposed.get(operation.first_line)

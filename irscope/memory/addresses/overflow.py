@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.reach import reached
 from irscope.machine.control import Step
 from irscope.machine.loops import Runner, evaluate
 from irscope.machine.noted import AccessExecution, Held
@@ -62,8 +63,7 @@ class Overflow:
 def overflows_of(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int, int, int]) -> tuple[Overflow, ...]:
     """The overflows of a module's kernel that change an address: of each operation the first that is found.
 
-    Args:
-        grid: the programs of the launch. Its last ones are evaluated; if others may overflow, some of them too.
+    The last programs of the grid are evaluated; if others may overflow, some of them too.
     """
     if module.kernel is None or min(grid) < 1:
         return ()
@@ -212,18 +212,12 @@ def _reached_from(module: MlirModule, access: Operation) -> set[int]:
     """The lines of the operations that the operands of an access are made from; of regions, all that they yield."""
     # Its own value is no address.
     stored = access.operand_group("value") if access.kind == "store" else ()
-    open_ = [value for value in access.operands if value not in stored]
-    seen, lines = set(open_), set[int]()
-    while open_:
-        value = open_.pop()
+
+    def given(value: Value) -> list[Value]:
         maker = module.definition(value)
-        if maker is None:
-            continue
-        lines.add(maker.first_line)
-        given = list(maker.operands)
-        for region in maker.regions:
-            given += [each for block in region.blocks for each in block.operations[-1].operands if block.operations]
-        fresh = [each for each in given if each not in seen]
-        seen.update(fresh)
-        open_ += fresh
-    return lines
+        blocks = [block for region in maker.regions for block in region.blocks] if maker is not None else []
+        ends = [block.operations[-1] for block in blocks if block.operations]
+        return [each for one in (maker, *ends) if one is not None for each in one.operands]
+
+    values = reached([value for value in access.operands if value not in stored], given)
+    return {maker.first_line for value in values if (maker := module.definition(value)) is not None}

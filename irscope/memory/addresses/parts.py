@@ -26,7 +26,6 @@ from irscope.memory.addresses.arguments import LaunchArguments
 
 MOST_PROGRAMS = 1 << 22
 _AT_ONCE = 1 << 20
-"""Programs of one run."""
 _MOST_PREDICATES = 4
 _MOST_RUNS, _MOST_WORK = 48, 200_000
 
@@ -46,12 +45,7 @@ def spread_evenly(count: int, most: int) -> list[int]:
 def parts_of(
     module: MlirModule, arguments: LaunchArguments, grid: tuple[int, int, int], chosen: Integers | None = None
 ) -> Iterator[Evaluation]:
-    """What the programs of a launch do, in parts.
-
-    Args:
-        grid: the programs of the launch, at most `MOST_PROGRAMS`.
-        chosen: the programs that are looked at; None for all.
-    """
+    """What the programs of a launch do, in parts: all of at most `MOST_PROGRAMS`, or those chosen."""
     count = prod(grid)
     waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
     if chosen is not None:

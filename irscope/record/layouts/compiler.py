@@ -15,7 +15,7 @@ from typing import Any
 
 from irscope.errors import MissingTool
 from irscope.ir.mlir.attributes import Encoding, parse_encoding
-from irscope.ir.mlir.types import LayoutType, read_types
+from irscope.ir.mlir.types import Type, read_types
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
 from irscope.record.process.annotations import Message, Module, Question
 from irscope.record.process.messages import serve_parent
@@ -131,7 +131,7 @@ class LayoutCompiler:
         module.walk(lambda op: self._entry.append(op.get_block()) if op.get_name() == "tt.return" else None)
         return [function.args(index) for index in range(len(types))]
 
-    def _ask(self, encoding: Encoding, kind: LayoutType, value: Any) -> LayoutAnswer:
+    def _ask(self, encoding: Encoding, kind: Type, value: Any) -> LayoutAnswer:
         shape = list(kind.shape)
         if encoding.space == "registers":
             layout = self._builder.get_gluon_layout_from_tensor(value)

@@ -72,11 +72,9 @@ def render_blocks(
     lines: Mapping[int, str] | None = None,
     register: str = "",
 ) -> Drawing:
-    """The control flow of a text's functions as a graph of graphviz.
+    """The control flow of a text's functions as a graph of graphviz; `lines`: text line -> the line of Python.
 
-    Args:
-        lines: text line -> the line of Python that it comes from, as a text.
-        register: the instructions that name it are shown in place of what stands out.
+    `register`: the instructions that name it are shown in place of what stands out.
     """
     rows = {
         (place, block.number): () if register else parts_of(block.instructions, kind)
@@ -115,7 +113,6 @@ class _Drawer:
             self.home.update(dict.fromkeys(loop.body, place))
 
     def draw(self, rows: Mapping[int, Sequence[PartRow]]) -> None:
-        """Add the function's blocks and jumps."""
         self._loop(self.graph, -1, rows)
         for number, jump in enumerate(self.flow.jumps):
             self._jump(number, jump)
@@ -206,7 +203,6 @@ def _mono(content: str) -> str:
 
 
 def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> list[str]:
-    """What the colours and the lines mean, as far as they are drawn."""
     seen = {row.part for found in rows for row in found}
     colors = "  ".join(f"{_mark(part)}{text(meaning)}" for part, meaning in PARTS.items() if part in seen)
     flows = list(flows)
@@ -255,12 +251,7 @@ _LONGEST = 44
 def render_dataflow(
     flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] = MappingProxyType({})
 ) -> Drawing:
-    """A dataflow as a graph of graphviz.
-
-    Args:
-        notes: lines below the title: what was folded, what was chosen.
-        lines: text line -> the line of Python that it comes from, as a text.
-    """
+    """A dataflow as a graph of graphviz, `notes` below its title; `lines`: text line -> the line of Python."""
     colors = layout_colors(flow)
     graph = new_drawing("dataflow", title, notes, _legend_rows(flow, colors))
     home: dict[int, list[Node]] = {}
@@ -510,7 +501,6 @@ def _lines(node: Node) -> Iterable[int]:
 
 
 def passes_graph(capture: Capture) -> Drawing | None:
-    """The passes of a capture; None if it holds none."""
     if not (effects := list(pass_effects(capture))):
         return None
     plan = (f"plan: {capture.plan}",) if capture.plan else ()

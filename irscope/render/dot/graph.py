@@ -49,7 +49,6 @@ def in_theme(source: str, name: str | None) -> str:
 
 
 def _style_of(theme: str | None) -> str:
-    """The style of an SVG: without a theme it is dark where the reader's system is."""
     return "" if theme is not None else f"<style>@media(prefers-color-scheme:dark){{{dark_rules()}}}</style>"
 
 
@@ -67,7 +66,6 @@ _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda
 
 
 def has_dot() -> bool:
-    """Whether Graphviz's `dot` is installed."""
     return shutil.which("dot") is not None
 
 
@@ -119,10 +117,7 @@ def _run(command: Sequence[str], source: str, seconds: float = _SECONDS) -> byte
 
 
 def render_svgs(sources: Sequence[str], seconds: float) -> list[str]:
-    """Graphs in the DOT language as SVG, placed by one `dot` within so many seconds of processor time.
-
-    Raises what `render_bytes` does.
-    """
+    """Graphs in the DOT language as SVG, placed by one `dot` within some seconds; raises what `render_bytes` does."""
     if not sources:
         return []
     found = _run(["dot", "-Tsvg"], "\n".join(sources), seconds).decode("utf-8", "replace")
@@ -150,7 +145,6 @@ class Drawing:
         self._graph.edge(source, target, label=label, **style)
 
     def same_rank(self, names: Iterable[str]) -> None:
-        """Put some nodes side by side."""
         with self._graph.subgraph() as row:
             row.attr(rank="same")
             for name in names:
@@ -158,7 +152,6 @@ class Drawing:
 
     @contextmanager
     def frame(self, name: str, label: str, **style: str) -> Generator[Drawing, None, None]:
-        """A frame around what is drawn in the block."""
         with self._graph.subgraph(name=f"cluster_{name}") as inner:
             inner.attr(label=label, labeljust="l", style="rounded,filled", color=BORDER, margin="14", **style)
             yield Drawing(inner)
@@ -198,7 +191,6 @@ def new_drawing(
 
 
 def cell(content: str, attributes: str = 'ALIGN="LEFT"') -> str:
-    """A cell of a table in an HTML label."""
     return f"<TD {attributes}>{content}</TD>"
 
 
@@ -207,7 +199,6 @@ def row(*cells: str) -> str:
 
 
 def small(content: str, longest: int = 200, size: int = 9) -> str:
-    """A text in small letters."""
     return f'<FONT POINT-SIZE="{size}" COLOR="{SOFT}">{text(content, longest)}</FONT>'
 
 

@@ -107,9 +107,8 @@ def _make_runs(
 ) -> tuple[_Plane, tuple[Run, ...]]:
     """The runs of a plane, cut to a window if there are too many.
 
-    Args:
-        joined: whether an element (by row-major index) is in one run with the next one, to the right or below.
-        make: the run at (row, column), of a first element and a length.
+    `joined`: whether an element (by row-major index) is in one run with the next one, to the right or below.
+    `make`: the run at (row, column), of a first element and a length.
     """
     rows, columns = plane.rows, plane.columns
     while rows * columns > _MOST_ELEMENTS:
@@ -145,7 +144,6 @@ def _axes_of(shape: Sequence[int]) -> tuple[str, str, list[str]]:
 
 
 def sizes_of(shape: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of the last two dimensions."""
     return (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0] if shape else 1)
 
 
@@ -241,14 +239,12 @@ class Figure:
     facts: tuple[str, ...]
     """Lines under the title: parameters, sizes, copies."""
     rows: int = 0
-    """Of the plane that is shown, in elements."""
     columns: int = 0
     row_axis: str = ""
     column_axis: str = ""
     runs: tuple[Run, ...] = ()
     color_by: str = ""
     colors: int = 0
-    """The number of values that colours stand for."""
     legend: tuple[tuple[int, str], ...] = ()
     """(colour, meaning), for as many as fit."""
     cell_text: str = ""
@@ -256,7 +252,6 @@ class Figure:
     detail_text: str = ""
     """What its second line means."""
     vertical: bool = False
-    """Whether runs go down."""
     missing: str = ""
     """Why there is no picture; or an empty string."""
     mark_text: str = ""
@@ -285,14 +280,10 @@ class _Window:
 def make_figure(
     described: DescribedLayout, color_by: str | None = None, window: _Window | None = None, facts: Sequence[str] = ()
 ) -> Figure:
-    """The figure of a layout.
+    """The figure of a layout; raises UsageError if the colouring does not fit it.
 
-    Args:
-        color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
-        window: what is shown and framed; None for the unit that repeats.
-        facts: more lines for under the title.
-
-    Raises UsageError if the colouring does not fit the layout.
+    `color_by`: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
+    `window`: what is shown and framed; None for the unit that repeats.
     """
     color_by = _checked_color(described, color_by)
     lines = [*([described.parameters] if described.parameters else []), *thread_facts(described)]
@@ -307,10 +298,7 @@ def make_figure(
 
 
 def _unit_of(described: DescribedLayout) -> _Plane:
-    """The plane of a layout in registers or in shared memory, and the unit of it that repeats.
-
-    Raises UsageError for other layouts.
-    """
+    """The plane of a layout in registers or shared memory, and the unit of it that repeats; UsageError for others."""
     if (threads := described.threads) is not None:
         layout = threads.layout
         others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
@@ -500,7 +488,6 @@ def _figure(
     make: Callable[[int, int, int, int], Run],
     window: _Window | None = None,
 ) -> Figure:
-    """The figure with its runs, its axes and, if it has none, its legend."""
     most = window.most_runs if window is not None else MAX_RUNS
     plane, runs = _make_runs(plane, figure.vertical, joined, make, most)
     row_axis, column_axis, fixed = _axes_of(shape)
@@ -527,10 +514,7 @@ def _range(sign: str, first: int, last: int) -> str:
 def make_pair(
     first: DescribedLayout, second: DescribedLayout, color_by: str | None = None, compiler_ways: int | None = None
 ) -> tuple[Figure, Figure]:
-    """The figures of two layouts of one shape, coloured as far as that fits; raises UsageError.
-
-    `compiler_ways`: the compiler's count of bank conflicts, plus one, if it is known.
-    """
+    """The figures of two layouts of one shape, coloured as far as that fits; raises UsageError."""
     facts = between_facts(first, second, compiler_ways), between_facts(second, first, compiler_ways)
     marks = _marks_of(first, second), _marks_of(second, first)
     units = _unit_of(first), _unit_of(second)

@@ -11,12 +11,9 @@ from irscope.render.canvas import LEAST, LETTER, Canvas, Rect, shades, style_in,
 from irscope.render.layout.figure import Figure, Run
 
 _AXIS_ROOM = 46
-"""Pixels for the numbers of the rows."""
 HEAD = 16
-"""Pixels for the numbers of the columns."""
 _GAP = 8
 _DETAIL = 0.85
-"""The size of a label's second line, in that of the first."""
 _SIZES = (13.0, 11.0, 9.0)
 """The sizes of labels, in pixels, the best first."""
 _MAX_CELL = 56.0
@@ -29,7 +26,6 @@ _How = Literal["below", "beside"]
 @dataclass(frozen=True, slots=True)
 class _Lettering:
     size: float
-    """Pixels."""
     how: _How
     """Where the second part of a label stands."""
 
@@ -43,9 +39,7 @@ class _Panel:
     x: float
     y: float
     cell: float
-    """Pixels of an element, across."""
     line: float
-    """Pixels of an element, down."""
 
     def box(self, figure: Figure, run: Run) -> tuple[float, float, float, float]:
         w, h = (1, run.length) if figure.vertical else (run.length, 1)
@@ -60,7 +54,6 @@ class _Panel:
 @dataclass(frozen=True, slots=True)
 class _Geometry:
     rows: int
-    """Of a panel, in elements."""
     columns: int
     down: int
     """Panels below one another: the columns of the plane go on in them."""
@@ -72,11 +65,9 @@ class _Geometry:
 
     @property
     def height(self) -> float:
-        """Pixels of all panels together."""
         return self.down * (HEAD + self.rows * self.line + _GAP)
 
     def panels(self, left: float, top: float) -> list[_Panel]:
-        """The panels of one figure, whose first begins at (left, top)."""
         found: list[_Panel] = []
         for below, beside in product(range(self.down), range(self.across)):
             x = left + beside * (self.columns * self.cell + _AXIS_ROOM)
@@ -176,18 +167,13 @@ _WIDTH = 1280
 """Pixels: a slide's width."""
 _MARGIN = 28
 _FACT = 12.5
-"""The size of facts."""
 _LEAST = 7.5
-"""The size of the smallest label, in pixels."""
 
 
 def render_svg(figures: Sequence[Figure], theme: str | None = None, *, beside: bool = False) -> str:
-    """One SVG of figures.
+    """One SVG of figures, below one another.
 
-    Args:
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they
-            must be of one size. Otherwise they stand below one another.
+    `beside`: those of one size stand beside one another, at one scale, in an SVG that is half as wide again.
     """
     canvas = Canvas(theme, _WIDTH * 3 // 2 if beside else _WIDTH)
     top = float(_MARGIN)

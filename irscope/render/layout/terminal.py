@@ -19,15 +19,12 @@ _RESET = "\x1b[0m"
 # \x1b[38;2;0;0;0;48;2;86;180;233m
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _MAX_LINES = 128
-"""Rows of elements that are printed."""
 
 
 def render_terminal(figure: Figure, *, width: int = 100, color: bool = False, scale: int = 1) -> str:
-    """The figure as lines of text.
+    """The figure as lines of text; without 24-bit colours every label names what its colour stands for.
 
-    Args:
-        color: whether to use 24-bit colours; without them every label names what its colour stands for.
-        scale: the least columns of the terminal for an element.
+    `scale`: the least columns of the terminal for an element.
     """
     lines = [visible(figure.title), *(f"  {visible(fact)}" for fact in figure.facts)]
     if figure.missing:
@@ -70,7 +67,6 @@ def _length(line: str) -> int:
 
 
 def _cell(figure: Figure, color: bool) -> int:
-    """Columns of the terminal for an element, with room for every label."""
     longest = max((len(_name(figure, run, color)) for run in figure.runs), default=1)
     shortest = min((1 if figure.vertical else run.length for run in figure.runs), default=1)
     return max(-(-(longest + 1) // shortest), 1)

@@ -13,7 +13,6 @@ from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.tables import short_name, shorten, table
 
 _COLUMNS = 32
-"""Characters of the axis of time."""
 
 
 def memory_text(
@@ -33,7 +32,7 @@ def headline(allocation: AllocatedMemory) -> str:
 
 def peak_line(allocation: AllocatedMemory) -> str:
     """The peak of the allocation, and the bytes of the total that no buffer has there."""
-    step, held = allocation.peak_step, allocation.held_at_peak
+    step, held = allocation.steps[allocation.peak], allocation.held_at_peak
     where = f" ({place_text(step.place)})" if step.place else ""
     gaps = f"; {allocation.total - held} in gaps" if held < allocation.total else ""
     if gaps and allocation.space == "tensor":
@@ -91,7 +90,6 @@ def _one(title: str, allocation: AllocatedMemory, width: int | None, color: bool
 
 
 def _bar(buffer: Buffer, steps: int, peak: int) -> str:
-    """The axis of time, with where the buffer is live; `▮` at the peak."""
     scale = _COLUMNS / max(steps, 1)
     first, last = int(buffer.start * scale), max(int((buffer.end - 1) * scale), int(buffer.start * scale))
     cells = ["█" if first <= at <= last else "·" for at in range(_COLUMNS)]
@@ -119,18 +117,13 @@ def memory_json(allocations: Sequence[AllocatedMemory]) -> list[dict[str, Any]]:
 
 _WIDTH = 1280
 _LEFT = 104
-"""Pixels for the offsets."""
 _RIGHT = 28
 _HEIGHT = 360
-"""Pixels of the whole of a memory, up to its total or limit."""
 _STRIP = 56
-"""Pixels of the curve of what is held."""
 _LEAST = 4.0
 """Pixels that a box has at least, either way."""
 _ROW = 17
-"""Pixels of a line of the key."""
 _LOOP_ROW = 18
-"""Pixels of a level of loops."""
 
 
 _Attempts = Sequence[tuple[str, Capture | None]]
@@ -138,7 +131,6 @@ _Attempts = Sequence[tuple[str, Capture | None]]
 
 
 def attempts_text(tried: _Attempts) -> str:
-    """A table of what was tried."""
     if not tried:
         return "Nothing was tried: num_stages is 1 already, and no tl.constexpr of its Python is a tile to halve.\n"
     rows = [[one["change"], one["shared_bytes"], "fits" if one["fits"] else one["problem"]]
@@ -147,7 +139,6 @@ def attempts_text(tried: _Attempts) -> str:
 
 
 def attempts_json(tried: _Attempts) -> list[dict[str, Any]]:
-    """What was tried, as plain values."""
     return [_attempt_json(change, after) for change, after in tried]
 
 
@@ -182,7 +173,6 @@ class _Panel:
         self.memory = allocation
         self.top = top
         self.before = before
-        """The buffers of the memories above it."""
         # Before the first buffer and after the last nothing is held: the axis begins and ends near them.
         start = min((one.start for one in allocation.buffers), default=0)
         end = max((one.end for one in allocation.buffers), default=1)
@@ -201,7 +191,6 @@ class _Panel:
         self.bottom = self.floor + 22 + self.rows * _ROW
 
     def x(self, step: float) -> float:
-        """The pixel at which an operation begins."""
         return _LEFT + (step - self.first) / max(self.last - self.first, 1) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, offset: float) -> float:
@@ -243,7 +232,6 @@ class _Panel:
         self.canvas.text(middle, top - 4, "loop", look="m", size=LEAST, anchor="middle")
 
     def _offsets(self) -> None:
-        """The axis of offsets: a line at the lower edge of each buffer, and at the total."""
         marks = sorted({0, self.memory.total, *(one.offset for one in self.memory.buffers)}, reverse=True)
         middle = self.base - _HEIGHT / 2
         self.canvas.text(36, middle, f"offset, {self.memory.unit} →", look="m", size=LEAST, anchor="middle", angle=-90)
@@ -277,7 +265,6 @@ class _Panel:
         return " · ".join(filter(None, [owner_text(one), place_text(one.place), size, one.owner]))
 
     def _labels(self) -> None:
-        """In each box its number in the key and what it is, as far as there is room."""
         for number, one in enumerate(self.memory.buffers, 1):
             area = self._area(one)
             forms = (f"{number} {owner_text(one)}", str(number)) if area.height >= LEAST else ()
@@ -301,7 +288,6 @@ class _Panel:
         return self.x(self.memory.peak + 0.5)
 
     def _peak(self) -> None:
-        """A line at the peak, with a gap for the axis of Python lines, and its label above it."""
         x, top = self._peak_x, self.top + 54
         path = f"M{x:.1f} {top:.1f}V{self.base + 5:.1f}M{x:.1f} {self.base + 22:.1f}V{self.floor:.1f}"
         self.canvas.path(path, "mark")
@@ -311,7 +297,6 @@ class _Panel:
         self.canvas.text(middle, top - 5, label, size=LEAST, anchor="middle")
 
     def _lines(self) -> None:
-        """The axis of time: the Python line of each stretch of operations, where there is room."""
         free, before = -1e9, ""
         for step in self.memory.steps[self.first : self.last]:
             if step.place == before or not step.place:
@@ -326,7 +311,6 @@ class _Panel:
         self.canvas.text(_LEFT - 8, self.base + 17, "Python", look="m", size=LEAST, anchor="end")
 
     def _held(self) -> None:
-        """What is held over time, as an area below the axis."""
         base = self.floor
         path = f"M{self.x(self.first):.1f} {base:.1f}"
         for step in range(self.first, self.last):

@@ -37,7 +37,6 @@ _SIDE_LEFT = _MARGIN + _CARDS + _GAP
 _SIDE = WIDTH - _MARGIN - _SIDE_LEFT
 _COUNTERS_HIGH = 244.0
 _BASE = _BELOW + 68
-"""The line of the bars below."""
 _ROW = 40.0
 _FAMILY = 34.0
 """Pixels of a family of instructions, at most."""
@@ -77,7 +76,6 @@ class _Scene:
         return self._taken()
 
     def tiles(self) -> str:
-        """The pictures of all tiles that frames were drawn with, each once, and what stands around them."""
         if self._has_cards:
             self.canvas.parts.append('<g id="cards">')
             for area, value in zip(self._cards, self._movie.values, strict=False):
@@ -190,7 +188,6 @@ class _Scene:
                         room=WIDTH - _MARGIN - x)  # fmt: skip
 
     def _instructions(self, at: int, frame: MovieFrame) -> None:
-        """The instructions of one thread by family, where no tile is left."""
         title, note = "Instructions in the code of one thread", "tiles are registers and addresses at this stage"
         room = self.canvas.panel(Rect(_MARGIN, _TOP, _CARDS, _BELOW - _GAP - _TOP), title, note)
         before = dict(self._movie.frames[at - 1].families) if at else {}
@@ -296,13 +293,7 @@ _COLORS = 96
 
 
 def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
-    """Pictures, each for its time, as a GIF that loops.
-
-    Args:
-        frames: (SVG of its own size, seconds).
-
-    Raises MissingTool without Pillow, or without resvg-py.
-    """
+    """Pictures, each for its seconds, as a GIF that loops; raises MissingTool without Pillow, or without resvg-py."""
     try:
         image: Any = importlib.import_module("PIL.Image")
     except ImportError as error:
@@ -340,13 +331,8 @@ def movie_svg(
 ) -> str:
     """A movie as an animated SVG of 1280×720 pixels that loops; without animations its first frame is shown.
 
-    Who asked for less motion sees the first frame too.
-
-    Args:
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
-
-    Raises UsageError for a theme or a time that is none.
+    Who asked for less motion sees the first frame too. Maps that `answers` lack are computed from the texts of layouts,
+    as far as these tell. Raises UsageError for a theme or a time that is none.
     """
     scene = _scene(capture, movie, theme, answers)
     still = scene.still()

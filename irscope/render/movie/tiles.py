@@ -43,9 +43,7 @@ class Drawn:
     height: float
     rows: int
     columns: int
-    """Those that are shown."""
     whole: tuple[int, int]
-    """All rows and columns."""
     colors: tuple[str, ...]
     """Cells of one size in rows, a digit each: what is held together has one colour. Empty without a layout."""
     held: tuple[tuple[int, int, int], ...]
@@ -53,7 +51,6 @@ class Drawn:
     caption: str
 
     def parts(self) -> Iterator[tuple[int, str]]:
-        """The path of the cells of each colour."""
         high = self.height / max(len(self.colors), 1)
         paths: dict[int, list[str]] = {}
         for row, colors in enumerate(self.colors):
@@ -64,7 +61,6 @@ class Drawn:
             yield color, "".join(boxes)
 
     def marks(self) -> str:
-        """The path of what the first thread holds."""
         across, down = self.width / self.columns, self.height / self.rows
         return "".join(_box(column * across, row * down, count * across, down) for row, column, count in self.held)
 
@@ -77,7 +73,6 @@ class Drawn:
 
 
 def tile_svg(drawn: Drawn) -> str:
-    """The elements of a picture, by the classes of a canvas."""
     parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
     marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
     outline = f"M0 0h{drawn.width:.1f}v{drawn.height:.1f}h-{drawn.width:.1f}z"
@@ -187,12 +182,7 @@ def _of_threads(threads: ThreadMap, rows: int, columns: int, word: str) -> Drawn
 
 
 def _colored(places: Preimage, rows: int, columns: int, decides: int, key: Callable[[int], int], caption: str) -> Drawn:
-    """A picture whose neighbouring elements with one key are one part.
-
-    Args:
-        places: of each element its place; it is linear over GF(2).
-        decides: the bits of a place that decide its key.
-    """
+    """A picture whose neighbouring elements with one key are one part; `decides`: the bits of a place that it is of."""
     wide, high = _alike(places, columns, 1, decides), _alike(places, rows, columns, decides)
     shown_rows = _shown(rows, high, HIGH, _size(rows, columns)[1])
     shown_columns = _shown(columns, wide, WIDE, _size(rows, columns)[0])

@@ -37,7 +37,6 @@ class Facts:
     costs: tuple[Cost, ...]
     findings: tuple[Finding, ...]
     time: Prediction | None
-    """Of the launch, if it was predicted."""
     occupancy: Occupancy | None
     families: dict[str, int]
     assembly: str

@@ -12,11 +12,9 @@ from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.tables import counted, short_name
 
 _CELL = 15.5
-"""Pixels of a step, at least."""
 _WIDEST, _WIDEST_ALONE = 48.0, 118.0
 """At most; in a kernel without a loop."""
 _LEFT_OUT = 26.0
-"""Pixels for iterations that are left out."""
 _SHARED = ("copy", "load", "write", "read")
 """Kinds whose steps stand at one place if they follow one another on different lanes."""
 
@@ -100,9 +98,7 @@ def _places(steps: Sequence[ExecutedStep], numbers: Sequence[int], lanes: Sequen
     """Each partition in its own order, a wait behind what it waits for; accesses of one kind together."""
     found: dict[int, int] = {}
     free: dict[str, int] = {}
-    """Partition -> its next place."""
     last: dict[str, list[int]] = {}
-    """Partition -> its steps at its last place."""
     for number in numbers:
         step = steps[number]
         name = step.partition
@@ -165,7 +161,6 @@ _WEIGHTY = ("copy", "dot", "wait", "load", "store", "atomic", "write", "reduce",
 _IN_PARTITIONS = ("copy", "dot", "tensor", "load", "store", "atomic", "write", "read")
 """The same of those that partitions are drawn with."""
 _Key = tuple[str, str, str]
-"""Partition, kind, and what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +194,7 @@ def lanes_of(flight: InFlight) -> tuple[list[_Lane], list[int], int]:
 
 
 def _lanes_of_partitions(keys: Sequence[_Key]) -> list[_Key]:
-    """Those that hand over most, each partition's together in its order: first what copies, then what multiplies.
-
-    Args:
-        keys: in the order in which they are done first.
-    """
+    """Those that hand over most, each partition's together in its order: first what copies, then what multiplies."""
 
     def rank(key: _Key) -> int:
         return _IN_PARTITIONS.index(key[1])
@@ -256,9 +247,7 @@ def _key_of(step: ExecutedStep) -> _Key:
 
 
 _LABELS = 143.0
-"""Pixels for the names of the lanes."""
 _PARTITIONS = 78.0
-"""Pixels for the names of partitions."""
 _ROW, _LEAST_ROW = 22.0, 15.0
 """Pixels of a lane, and of a slot; at least."""
 _GAP = 3.0
@@ -312,7 +301,6 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
 def _partition(
     canvas: Canvas, area: Rect, flight: InFlight, names: list[str], number: int, y: float, row: float
 ) -> None:
-    """The name of a lane's partition beside its first one, its warps beside the second."""
     own = next((one for one in flight.partitions if one.name == names[number]), None)
     at = number - names.index(names[number])
     if at == 0:
@@ -332,7 +320,6 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale) -> flo
     y = area.top
     phases = _phases(flight)
     free = area.left
-    """Where the last name ends."""
     for name in dict.fromkeys(phases.values()):
         columns = [one for one in scale.columns if phases[one.iteration] == name]
         if not columns:

@@ -27,7 +27,6 @@ from irscope.render.text.tables import duration_text, percent
 
 _ACCESS = 32.0
 _TWO_COLUMNS = 600.0
-"""Pixels above which an area has two columns of accesses."""
 
 
 def rows_of(height: float) -> int:
@@ -117,11 +116,9 @@ _LARGE = re.compile(r"\b\d{4,18}\b")
 _SOURCE_LINE = 15
 _LARGE_SOURCE = 16.0
 _LEAST_SOURCE = 4
-"""Lines of Python that are worth a place."""
 
 
 def draw_dot_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
-    """Draw which warp holds which part of a tile, as a movie does."""
     if tile is None:
         _say(canvas, area, "The capture holds no layouts.")
         return
@@ -138,7 +135,6 @@ def draw_dot_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> N
 
 
 def draw_registers(canvas: Canvas, area: Rect, found: AnnotatedCode | None, facts: Facts) -> None:
-    """Draw the live registers of each instruction, and where matrix instructions, barriers and spills are."""
     if found is None:
         _say(canvas, area, "Unknown: the capture holds no machine code.")
         return
@@ -179,7 +175,6 @@ def _thinned(values: Sequence[int], most: int) -> list[int]:
 
 
 def _ticks(canvas: Canvas, area: Rect, found: AnnotatedCode) -> None:
-    """Where instructions of some families are, and the key to their colours."""
     x = area.left
     code = list(enumerate(found.instructions))
     for name, at, look in (
@@ -256,9 +251,7 @@ def _grouped(text: str) -> str:
 
 _MOST_CAUSES = 4
 _MOST_BLOCKS = 32
-"""Blocks that are drawn: no multiprocessor holds more."""
 _LINE = 14.0
-"""Pixels of a line of a finding."""
 
 
 def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
@@ -367,7 +360,6 @@ def draw_conversions(canvas: Canvas, area: Rect, facts: Facts) -> float:
 
 
 def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
-    """Draw the minimum time that the memory and each unit need for the launch."""
     top = canvas.paragraph(area, floor_line(roofline), lines=2) + 5
     times = sorted(((name, low) for name, (low, high) in roofline.times_s.items() if high > 0), key=lambda row: -row[1])
     rows = [(name, low, duration_text(low), "") for name, low in times[: max(0, int((area.bottom - top) // 17))]]
@@ -375,7 +367,6 @@ def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
 
 
 def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
-    """Draw how many instructions there are of each family that matters."""
     if not facts.families:
         _say(canvas, area, "The capture holds no assembly.")
         return

@@ -35,14 +35,11 @@ from irscope.timing.predict import Prediction
 _EDGE = 24.0
 _GAP = 12.0
 _MAIN = 872.0
-"""The width of the loop's panel."""
 _TOP = 72.0
 _LINE = 14.0
-"""The height of a line of IR."""
 _ABOVE = 20
 """Lines of a long kernel that are drawn above the one that the compiler rejects."""
 _BELOW = 484.0
-"""Where the lower panels begin."""
 
 
 def poster_svg(
@@ -54,14 +51,7 @@ def poster_svg(
 ) -> str:
     """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
 
-    Args:
-        capture: with its layouts, as far as they are known.
-        theme: `light`, `dark` or `print`; None follows the reader's system.
-        costs: those of `costs_of`, if they are known.
-        findings: those of the capture that are not silenced, the worst first, if they are known.
-        time: the prediction of its launch, if the findings are known.
-
-    Raises UsageError for a theme that is none.
+    `findings`: those that are not silenced, the worst first. Raises UsageError for a theme that is none.
     """
     facts = facts_of(capture, costs, findings, time)
     canvas = Canvas(theme)
@@ -98,7 +88,6 @@ def _head(canvas: Canvas, capture: Capture, time: Prediction | None = None) -> N
 
 
 def draw_head(canvas: Canvas, capture: Capture) -> None:
-    """Write the kernel, its place, the target and the version of Triton."""
     kernel = capture.launch.kernel
     place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
     right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
@@ -160,7 +149,6 @@ def _why_no_loop(facts: Facts) -> str:
 
 
 def _side(canvas: Canvas, facts: Facts) -> None:
-    """Draw the limits and the worst findings, or the roofline where there are none."""
     side = Rect(_EDGE + _MAIN + _GAP, _TOP, WIDTH - 2 * _EDGE - _MAIN - _GAP, 206)
     failure = facts.capture.failure
     if failure is None or failure.kind == "fit":

@@ -55,12 +55,7 @@ def findings_of(
     """Rows: the failure, what `irscope verify` says, the three worst findings of `irscope why`, what else stands out.
 
     Each has a `level` (bad, warn, note), its `text`, the `code` of a finding, and where to look: `stage` and `line`,
-    `place` (`kernel.py:23`), `pass`.
-
-    Args:
-        costs: those of `known_costs`.
-        found: those of `findings_in`.
-        among: the captures of the report, where launches are executed as far as their addresses need it.
+    `place` (`kernel.py:23`), `pass`. Launches of the captures `among` are executed as far as their addresses need it.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
@@ -77,9 +72,7 @@ def findings_in(
 ) -> tuple[Sequence[Finding], Prediction | None]:
     """The findings of a capture, the worst first, and the prediction of its launch, where there is one.
 
-    Args:
-        costs: those of `known_costs`.
-        evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
+    `evaluates`: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
     if not evaluates:
         return quick_findings(capture), None
@@ -150,7 +143,6 @@ def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
 
 
 _LARGEST = 8
-"""Operations whose change is named with a pass."""
 
 
 def facts_of(
@@ -366,10 +358,7 @@ def packed_layouts(
 def between_layouts(
     first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None
 ) -> tuple[Between, Between]:
-    """What moves from one layout to another, or how one accesses the other: from each side.
-
-    `compiler_ways` is the compiler's count of bank conflicts between the two, plus one, if it is known.
-    """
+    """What moves from one layout to another, or how one accesses the other: from each side."""
     threads, memory = first.threads or second.threads, first.memory or second.memory
     store = first.threads is not None
     request = first_request(threads, memory, store=store, target=first.target) if threads and memory else ()
@@ -405,8 +394,6 @@ def _packed_layout(described: DescribedLayout) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A buffer, and what the page says of it."""
-
     title: str
     """`%a 3×128×64×f16`."""
     at_peak: bool
@@ -422,15 +409,12 @@ class MemoryOverTime:
     held_at_peak: int
     headline: str
     peak: str
-    """Where most is held, in words."""
     holders: tuple[Holder, ...]
     """In the order of the program, as the boxes of the picture are numbered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the page's tab of memory shows."""
-
     costs: tuple[Cost, ...]
     """The rows of global and shared memory of `irscope layout --costs`."""
     assembly: str

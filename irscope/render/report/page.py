@@ -84,23 +84,15 @@ def _telling_parts(capture: Capture) -> dict[str, str]:
 
 
 class Payload:
-    """The data of a report."""
-
     def __init__(
         self,
         captures: Sequence[Capture],
         between: Mapping[tuple[int, int], Between] = NO_PAIRS,
         results: Results | None = None,
     ) -> None:
-        """Pack captures.
-
-        Args:
-            between: what is known of pairs of layouts of the first one.
-            results: a view of its own; None for none.
-        """
+        """Pack captures; `between`: what is known of pairs of layouts of the first one."""
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
-        """One per capture."""
         self._captures = captures
         self._executes = has_machine()
         self._evaluates = self._executes and len(captures) <= _MOST_EVALUATED
@@ -109,7 +101,6 @@ class Payload:
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
         """Of each kernel, or of both of two captures, the one that others are compared with: its number and texts."""
         self.places_graphs = False
-        """Whether the page has to place a graph."""
         self._kernel = ""
         self._numbers: dict[str, int] = {}
         """The numbers of the IR of one capture."""
@@ -333,14 +324,9 @@ def render_report(
 ) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
-    Args:
-        captures: one or more; failed ones too.
-        title: of the page; by default the kernels' names.
-        view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
-        between: what is known of pairs of layouts of the first capture, by their numbers.
-        results: those of many compiles, a view of its own; None for none.
-
-    Raises UsageError if there is no capture.
+    `title`: by default the kernels' names. `between`: what is known of pairs of layouts of the first capture. `view`:
+    what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`. `results`: those of many
+    compiles, a view of its own. Raises UsageError if there is no capture.
     """
     if not captures:
         raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")

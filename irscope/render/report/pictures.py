@@ -80,12 +80,7 @@ def movie_text(capture: Capture, followed: FollowedOperations) -> str:
     last pass, `counts`, `came` as (operations made, removed, whether there are those of LLVM), `rows` as
     (operation, line of Python, made, removed, and `~` if it is not known which or `net` if they are not followed), the
     number of `more` of them, and `held`, for each value (number of its tile or -1, the tile's title, what is known of
-    it, whether it is unclear, whether the pass changed it). `tiles`: the pictures.
-
-    Args:
-        capture: what it is of; maps of layouts that it does not hold are computed from their texts where these tell.
-
-    Empty for a damaged capture.
+    it, whether it is unclear, whether the pass changed it). `tiles`: the pictures. Empty for a damaged capture.
     """
     movie = undamaged(lambda: movie_of(capture, followed), None)
     if movie is None:
@@ -156,11 +151,7 @@ _FRACTION = re.compile(r"-?\d+\.\d+")
 def packed_graphs(
     capture: Capture, add_text: Callable[[str, str], int], *, placed: bool
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The graphs of a capture, and whether the page has to place one.
-
-    Args:
-        add_text: stores a text under the place it stands in, and gives its number.
-        placed: whether `dot` places them now.
+    """The graphs of a capture, placed by `dot` where `placed`, and whether the page has to place one.
 
     A graph has `of`: a stage, `passes` or `warps`; `text`, the number of its picture, or of its source with
     `dot` true; and `lines`, for each node (first line, last line) again and again, of the stage or of the TTGIR.

@@ -47,7 +47,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     tones: tuple[_Tone, ...]
-    """Of the rows."""
     has_baseline: bool = False
 
 
@@ -59,15 +58,12 @@ class _Section:
     tone: _Tone = ""
     table: Table | None = None
     view: _View = field(default_factory=dict[str, str | int])
-    """Of the title."""
     details: tuple[tuple[str, str], ...] = ()
     """(summary, text) of what stands behind a click."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A view of the page."""
-
     title: str
     about: tuple[str, ...]
     sections: tuple[_Section, ...]
@@ -159,7 +155,6 @@ def _cells_of_bench(bench: Bench, row: BenchRow) -> list[Cell]:
 
 
 _MOST_VALUES = 400
-"""Of a launch, in a page."""
 _MOST_LAUNCHES = 8
 _MOST_ELEMENTS = 16
 

@@ -97,7 +97,6 @@ def pack(value: Any) -> bytes:
 
 
 def as_bytes(value: Any) -> bytes:
-    """A value as JSON in ASCII."""
     return json.dumps(value, separators=(",", ":"), default=str).encode("ascii")
 
 
@@ -128,12 +127,7 @@ class TextTable:
         """Of the texts that others may be stored as differences to, as they are stored."""
 
     def add(self, text: str, chunk: int, blobs: Blobs, bases: Iterable[int] = ()) -> int:
-        """The number of a text, which is new or known.
-
-        Args:
-            chunk: the number of `blobs` in the report.
-            bases: texts it may be stored as a difference to, if they were not released.
-        """
+        """The number of a text, new or known; it may be stored as a difference to a base that is not released."""
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(digest)
         if known is not None:
@@ -264,9 +258,7 @@ class MachineCode:
     registers: int | None
     """What a thread was given; None if it is not known."""
     said: str
-    """What the columns are of, in words."""
     peak: int
-    """The line with the most live registers; 0 if they are not known."""
     lines: tuple[int, ...]
     """Of the instructions, 1-based; each as the step from the one before."""
     live: tuple[int, ...]

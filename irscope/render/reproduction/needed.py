@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from irscope.ir.reach import reached
 from irscope.model.capture import Capture
 
 _TUNERS = ("autotune", "heuristics")
@@ -34,7 +35,6 @@ class _FunctionPlace:
 
     file: str
     line: int
-    """1-based line of the `def`."""
     module: str
     indent: int = 0
     """Columns that the function was indented by, where it is not here."""
@@ -81,7 +81,6 @@ class _File:
                 self.bindings.setdefault(name, []).append(statement)
 
     def defines(self, name: str) -> bool:
-        """Whether a statement other than an import defines a name."""
         return any(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in self.bindings.get(name, ()))
 
     def is_module(self, name: str) -> bool:
@@ -92,10 +91,7 @@ class _File:
 
 
 def needed_source(capture: Capture, functions: tuple[str, ...] = ()) -> NeededSource:
-    """What a capture's kernel needs to be compiled from its Python text.
-
-    `functions`: the functions, as `module.name`, that are constants of the launch.
-    """
+    """What a kernel needs to be compiled from its Python text; `functions`: `module.name` of its constants."""
     selection = _Selection(capture)
     for function in functions:
         selection.take_constant(function)
@@ -121,14 +117,10 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _globals_of(text: str) -> set[str]:
-    """The global names that a text reads, in whatever scope."""
     top = symtable.symtable(text, "<piece>", "exec")
     names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    waiting = list(top.get_children())
-    while waiting:
-        table = waiting.pop()
+    for table in reached(top.get_children(), lambda table: table.get_children()):
         names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
-        waiting.extend(table.get_children())
     return names
 
 
@@ -147,7 +139,6 @@ class _Selection:
         self._ir = next((artifact.data for artifact in capture.artifacts if isinstance(artifact.data, str)), "")
 
     def run(self) -> NeededSource:
-        """Take the kernel, and return all that was taken."""
         kernel = self._capture.launch.kernel
         file = self._files.get(kernel.file)
         whole = self._definition(file, kernel.name, kernel.line) if file is not None else None
@@ -158,7 +149,6 @@ class _Selection:
         return self._result
 
     def take_constant(self, function: str) -> None:
-        """Take a function that is a constant of the launch, `module.name`."""
         module, _, name = function.rpartition(".")
         kernels = self._files.get(self._capture.launch.kernel.file)
         own = [kernels] if module == "__main__" and kernels is not None and kernels.defines(name) else []

@@ -173,10 +173,7 @@ def _arguments(launch: Launch, record: LaunchRecord, functions: Mapping[str, str
 
 
 def _expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
-    """Rows (argument, its place among the arguments, data) of what the launch left; None without all of its inputs.
-
-    What it left as it was is expected so.
-    """
+    """Rows (argument, its place, data) of what the launch left, also as it was; None without all of its inputs."""
     tensors = [argument for argument in record.arguments if argument.kind != "scalar"]
     if not any(argument.result for argument in tensors) or not all(argument.data for argument in tensors):
         return None
@@ -351,10 +348,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
 
 
 def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
-    """(signature, constants, attributes and options as code, the imports of that and of the compile).
-
-    Raises NotExpressible.
-    """
+    """(signature, constants, attributes and options as code, the imports of that); raises NotExpressible."""
     launch = capture.launch
     tables = [
         ("SIGNATURE", _signature(launch)),

@@ -121,20 +121,17 @@ def bench_json(bench: Bench) -> dict[str, Any]:
 
 
 def render_bench(bench: Bench, *, width: int | None = None, color: bool = False) -> str:
-    """A table with a variant a line, and what its figures mean below."""
     rows = [row_cells(bench, row) for row in bench.rows]
     text = table(bench_columns(bench), rows, width=width, color=color)
     return f"{bench_title(bench)}\n{text}" + "".join(f"{note}\n" for note in bench_notes(bench))
 
 
 def bench_title(bench: Bench) -> str:
-    """What was measured where, on one line."""
     grid = "×".join(map(str, bench.grid)) if bench.grid is not None else "?"
     return f"{bench.kernel}, launch {bench.launch}, grid {grid}, on {bench.device}"
 
 
 def bench_columns(bench: Bench) -> list[str]:
-    """The heads of the table."""
     columns = ["variant", "median", *_predicted_columns(bench), "quartiles", "n", "against the baseline", "result"]
     columns += ["bytes/s", "of copy"] if bench.bytes else []
     return columns + (["FLOP/s", "of matmul"] if bench.flops else [])
@@ -152,7 +149,6 @@ def _predicted_columns(bench: Bench) -> list[str]:
 
 
 def bench_notes(bench: Bench) -> list[str]:
-    """What the results and the figures mean, in sentences."""
     details = [f"{row.name}: {row.agreement.detail}" for row in bench.rows if row.agreement and row.agreement.detail]
     return [*details, *_notes(bench)]
 

@@ -27,7 +27,6 @@ from irscope.render.text.tables import (
 
 _RESET = "\x1b[0m"
 _AROUND = 2
-"""Rows before and after a line that is asked for."""
 _STYLES = {
     "removed": "\x1b[31m",
     "added": "\x1b[32m",
@@ -188,7 +187,6 @@ _RIGHT_STYLES: Mapping[DiffOp, str] = {"changed": "added", "added": "added", "mo
 
 _NARROWEST = 8
 _HANGING = "  "
-"""Before the parts of a line behind its first."""
 
 
 def _cell(
@@ -486,5 +484,4 @@ def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, 
 
 
 def text_diff_json(text_diff: TextDiff) -> dict[str, Any]:
-    """The comparison of two texts as JSON."""
     return picked(text_diff, "fallback", counts=dict(text_diff.counts), unified=text_diff.unified())

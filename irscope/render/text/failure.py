@@ -86,7 +86,6 @@ def ptx_line(capture: Capture) -> int | None:
 
 
 def failure_text(capture: Capture) -> str:
-    """Why a compile failed, as commands print it."""
     failure = capture.failure
     if failure is None:
         return ""
@@ -117,10 +116,7 @@ def _diagnostic_lines(diagnostics: str, text: str) -> list[str]:
 
 
 def edited_failure_text(fresh: Capture, text: str, path: Path) -> str:
-    """Why a compile of an edited text failed; where the parser refuses it with its line, and a caret under that.
-
-    Other failures name lines themselves, of the text or of Python, which are in its locations.
-    """
+    """Why a compile of an edited text failed; where the parser refuses it with its line, and a caret under that."""
     said = failure_text(fresh)
     if fresh.failure is None or fresh.failure.kind != "parse" or (place := _PARSER.search(said)) is None:
         return said

@@ -139,7 +139,6 @@ def line_of_finding(finding: Finding) -> str:
 
 
 def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain values, in their order."""
     return [
         picked(
             one,
@@ -185,7 +184,6 @@ def _figure(value: float) -> str:
 
 
 def versus_json(before: Capture, after: Capture, found: Versus) -> dict[str, Any]:
-    """The same as plain values."""
     return {
         "a": before.id,
         "b": after.id,
@@ -203,7 +201,6 @@ def versus_json(before: Capture, after: Capture, found: Versus) -> dict[str, Any
 
 
 def time_json(time: Timed) -> dict[str, Any]:
-    """The predicted time of a launch as plain values."""
     prediction = time.prediction
     if prediction is None:
         return {"predicted_s": None, "interval_s": None, "minimum_s": None, "bound": "", "part": "", "lines": [],

@@ -71,7 +71,6 @@ def _ms(duration_us: int | None) -> str:
 
 
 def growth_json(capture: Capture, found: LongCompile) -> dict[str, Any]:
-    """The same as plain values."""
     fixes = {(one.line.file, one.line.line): one for one in found.fixes}
     return picked(
         capture,

@@ -22,13 +22,9 @@ _MOST_NAMES = 4
 
 
 def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | None, color: bool) -> str:
-    """The lives of operations.
+    """The lives of operations; those that are there after the step `at`, which is named `where`, count as surviving.
 
-    Args:
-        at: the step after which those that are there count as surviving.
-        where: the name of that place: `ttgir`.
-        file: the kernel's, which never counts as Triton's library.
-        width: columns that a line may have; None for any number.
+    `file`: the kernel's, which never counts as Triton's library.
     """
     trail = lives.trail
     counts = lives.counts()
@@ -62,7 +58,7 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
         [
             life.line_after(at),
             _python(life.chain, file),
-            _made_text(trail, life),
+            _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else ""),
             _removed_text(trail, life),
             lines[life.line_after(at) - 1].strip().partition(" loc(")[0],
         ]
@@ -117,10 +113,6 @@ def _step_text(trail: Trail, step: int) -> str:
     return one.label if one.is_exact else f"one of {one.label}"
 
 
-def _made_text(trail: Trail, life: OperationLife) -> str:
-    return _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else "")
-
-
 def _makers(trail: Trail, life: OperationLife) -> str:
     makers = " or ".join(_step_text(trail, step) for step in life.made_by)
     return makers if len(life.made_by) == 1 else f"{makers} (one of several equal operations)"
@@ -166,7 +158,6 @@ def _python(chain: Chain, file: str) -> str:
 
 
 def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
-    """The lives of operations as JSON holds them."""
     trail = lives.trail
     return {
         "where": where,
@@ -197,7 +188,6 @@ def _life_json(trail: Trail, life: OperationLife, at: int, file: str) -> dict[st
 
 
 def value_json(trail: Trail, events: Sequence[ValueEvent], file: str) -> list[dict[str, Any]]:
-    """The life of a value as JSON holds it."""
     names = "what value operation=sighting.name line=sighting.line text=sighting.text replacements among"
     return [
         picked(event, names, passes=_labels(trail, event.step), origin=_origin_json(event.origin))
@@ -257,7 +247,6 @@ def entries_text(item: PassLog) -> str:
 
 
 def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
-    """As docs/json.md describes it."""
     labels = _pass_labels(capture)
     return [
         picked(item, "stage index lines_left_out")

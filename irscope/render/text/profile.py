@@ -227,7 +227,6 @@ def profile_json(
 
 
 def counters_json(counters: Counters) -> dict[str, Any]:
-    """As docs/json.md describes it."""
     names = "executed threads samples stalled sectors ideal_sectors lines wavefronts"
     return picked(counters, names, stalls=dict(counters.stalls))
 

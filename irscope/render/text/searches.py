@@ -87,7 +87,6 @@ def columns(ablation: Ablation) -> list[str]:
 
 
 def column_title(ablation: Ablation, name: str) -> str:
-    """The title of a count on this target."""
     amd = _TITLES_ON_AMD if ablation.target.startswith("hip:") else {}
     return amd.get(name, _TITLES[name])
 
@@ -218,7 +217,6 @@ def _plan_options(plan: str) -> list[str]:
 
 
 def bisection_json(result: Bisection) -> dict[str, Any]:
-    """What was found, as JSON holds it."""
     names = (
         "capture=base.id kernel=base.name triton_version=base.environment.triton_version check mode guilty is_steady"
     )
@@ -361,7 +359,6 @@ def _one_line(text: str) -> str:
 
 
 def _python_command(made: ReducedPython, file: str) -> str:
-    """The command line of irscope that compiles the reduced Python text."""
     words = ["irscope dump", f"{file}::{made.capture.name}", f"--signature {shlex.quote(made.case.signature)}"]
     words += [f"--constexpr {shlex.quote(f'{name}={value}')}" for name, value in made.case.constants]
     return " ".join([*words, f"--target {made.capture.target}", *_switches(made.capture.plan, made.options)])
@@ -381,7 +378,6 @@ def python_file(made: ReducedPython) -> str:
 
 
 def reduction_text(made: Reduced | None, python: ReducedPython | None = None) -> list[str]:
-    """What was done, in a few lines."""
     rows: list[str] = []
     if made is not None:
         rows += [
@@ -416,7 +412,6 @@ def _steps_of_reduction(taken: tuple[tuple[str, int], ...]) -> str:
 
 
 def reduction_markdown(made: Reduced | None, python: ReducedPython | None = None) -> str:
-    """A text ready for an issue."""
     result = made or python
     if result is None:
         return ""
@@ -446,7 +441,6 @@ def _said(failure: Failure) -> str:
 
 
 def reduction_json(made: Reduced | None, python: ReducedPython | None = None) -> dict[str, Any]:
-    """The result as JSON holds it."""
     result = made or python
     if result is None:
         return {}

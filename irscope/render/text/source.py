@@ -23,7 +23,6 @@ Column = Literal["registers", "marks", "stalls"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 _TITLES: dict[Column, str] = {"registers": "live", "marks": "marks", "stalls": "stalls"}
 _BAR = 8
-"""Characters of the bar of the peak."""
 
 
 class AnnotationColumns:
@@ -94,12 +93,7 @@ def render_annotated(
     text: str, kind: StageKind, columns: AnnotationColumns, *, loc: bool = False, only: frozenset[int] | None = None,
     color: bool = False,
 ) -> str:  # fmt: skip
-    """A stage's text with the columns before each line.
-
-    Args:
-        loc: whether lines that only state a location are shown.
-        only: just these lines, 1-based.
-    """
+    """A stage's text with the columns before each line; `loc`: also lines that only state a location."""
     return "".join(f"{line.rstrip()}\n" for line in _lines(text, kind, columns, loc, only, color))
 
 
@@ -122,7 +116,6 @@ def _lines(
 
 
 def annotations_json(found: AnnotatedCode) -> dict[str, Any]:
-    """As docs/json.md describes it."""
     return picked(
         found,
         "stage registers counted_by stalled",
@@ -140,7 +133,6 @@ Line = tuple[str, int]
 _NARROWEST = 44
 """Columns of Python below which the numbers of a line stand under it."""
 _LEAST_ROOM = 20
-"""Columns for the instructions of a line."""
 _GAP = "  "
 _KINDS = 3
 _BOLD = "\x1b[1m{}\x1b[22m"
@@ -163,12 +155,7 @@ class Block:
 
 
 def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> list[Block]:
-    """The functions that something comes from, the kernel's first.
-
-    Args:
-        capture: for the texts of the Python files.
-        only: just these lines, without what stands around them.
-    """
+    """The functions that something comes from, the kernel's first; with `only` just these lines."""
     texts = {source.path: source.text for source in capture.sources}
     lines_of: dict[str, list[int]] = {}
     for file, line in found.python_lines:

@@ -26,7 +26,6 @@ WIDE = 200
 
 _GAP = "  "
 _INDENT = "    "
-"""Of the columns that go below the first."""
 _HEADER = "\x1b[1m{}\x1b[22m"
 _NARROWEST = 32
 """A column of text this wide or narrower is not wrapped."""
@@ -60,16 +59,11 @@ def _picture(character: str) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None, color: bool = False
 ) -> str:
-    """A table as text.
+    """A table as text, without a header line if all of `columns` are empty.
 
-    Args:
-        columns: the header, one text per column; if all are empty there is no header line.
-        rows: the cells; None is an empty one, and a row that is too short is filled up with such.
-        width: the characters that a line may take; None for any number. Long cells of text wrap between words; columns
-            for which there is no room stand below the others, indented. No cell is ever cut: a line is wider only
-            where one word is.
-
-    Returns lines that end in a line feed, without blanks at their ends. A column of numbers alone is set to the right.
+    Within `width`, long cells of text wrap between words; columns for which there is no room stand below the others,
+    indented. No cell is ever cut: a line is wider only where one word is. A cell of None is empty, and a row that is
+    too short is filled up with such. A column of numbers alone is set to the right.
     """
     return "".join(table_rows(columns, rows, width=width, color=color))
 

@@ -24,24 +24,12 @@ Theme = Literal["dark", "light"]
 
 _GREY, _RED, _GREEN, _BLUE, _VIOLET, _MAGENTA = 243, 131, 29, 63, 98, 163
 PALETTE: dict[TokenType, int] = {
-    Comment: _GREY,
-    Comment.Special: _GREY,
-    Comment.Preproc: _GREY,
-    String: _GREEN,
-    Number: _MAGENTA,
-    Keyword: _BLUE,
-    Keyword.Type: _GREEN,
-    Keyword.Constant: _MAGENTA,
-    Keyword.Declaration: _VIOLET,
-    Keyword.Pseudo: _RED,
-    Operator.Word: _BLUE,
-    Name.Function: _RED,
-    Name.Label: _RED,
-    Name.Constant: _MAGENTA,
-    Name.Decorator: _VIOLET,
-    Name.Attribute: _VIOLET,
-    Name.Builtin: _GREEN,
-    Name.Tag: _VIOLET,
+    **dict.fromkeys((Comment, Comment.Special, Comment.Preproc), _GREY),
+    **dict.fromkeys((Keyword.Pseudo, Name.Function, Name.Label), _RED),
+    **dict.fromkeys((String, Keyword.Type, Name.Builtin), _GREEN),
+    **dict.fromkeys((Keyword, Operator.Word), _BLUE),
+    **dict.fromkeys((Keyword.Declaration, Name.Decorator, Name.Attribute, Name.Tag), _VIOLET),
+    **dict.fromkeys((Number, Keyword.Constant, Name.Constant), _MAGENTA),
 }
 """A colour of the 256 for each kind of word; the rest has none.
 

@@ -34,10 +34,7 @@ _ORDER = ("worse", "better", "other", "unpaired", "same")
 
 
 def render_upgrade(upgrade: Upgrade, *, every: bool, width: int | None, color: bool) -> str:
-    """The table, each row that changed with its explanation, and what is to be known of all.
-
-    `every`: with the variants in which nothing is worse or better.
-    """
+    """The table, each row that changed with its explanation, and notes; `every`: also where nothing changed."""
     return "\n".join(_parts(upgrade, every, width, color))
 
 
@@ -237,7 +234,6 @@ def _diff_lines(diff: TextDiff, most: int) -> list[str]:
 
 
 def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
-    """The same as plain values, every row in it."""
     before, after = upgrade.versions
     rows = [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)]
     return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows) | {

@@ -13,7 +13,6 @@ _FEW_VALUES = 4
 
 
 def render_values(observed: Observation, *, width: int | None = None, color: bool = False) -> str:
-    """The values of a run, in the order of the IR."""
     rows = [value_cells(one) for one in observed.values]
     parts = [table(COLUMNS, rows, width=width, color=color)]
     if len(observed.values) <= _FEW_VALUES:

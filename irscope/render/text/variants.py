@@ -78,7 +78,6 @@ def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:
-    """The same as plain values."""
     names = (
         "kernel=row.kernel file=row.file target=row.target capture=row.capture id=row.id vs=row.vs own tied compiles"
     )
@@ -214,7 +213,6 @@ def _what_to_do(merge: Merge) -> str:
 
 
 def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:
-    """The same as plain values."""
     codes = _codes(site)
     names = "name=cause.name aspects=cause.aspects use=cause.use lines=cause.lines autotuned=cause.is_tuned"
     return picked(

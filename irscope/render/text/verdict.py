@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING
 
@@ -17,17 +16,9 @@ if TYPE_CHECKING:
     from irscope.verify.proof import ArgumentsVerdict
 
 
-def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
-    """The answer, then each violation with its accesses, then what was not decided, and why."""
-    return _answer(verdict, (), color)
-
-
-def render_proof(verdict: ArgumentsVerdict, *, color: bool = False) -> str:
-    """The answer for all arguments, what the launch was taken to mean, and what a counterexample shows."""
-    return _answer(verdict, verdict.assumed, color)
-
-
-def _answer(verdict: SafetyVerdict | ArgumentsVerdict, assumed: Sequence[str], color: bool) -> str:
+def render_verdict(verdict: SafetyVerdict | ArgumentsVerdict, *, color: bool = False) -> str:
+    """The answer, what the launch was taken to mean, each violation, then what was not decided, and why."""
+    assumed = () if isinstance(verdict, SafetyVerdict) else verdict.assumed
     answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
     lines = [f"{answer}: {verdict.scope}"]
     for violation in verdict.violations:
