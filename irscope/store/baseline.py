@@ -82,7 +82,6 @@ def load_baseline(path: Path) -> Baseline:
 
 
 def save_baseline(baseline: Baseline, path: Path) -> None:
-    """Write a baseline, whole or not at all; the same one gives the same bytes."""
     write_atomically(path, baseline_text(baseline).encode("utf-8", "backslashreplace"))
 
 

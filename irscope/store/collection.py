@@ -68,7 +68,6 @@ class _Indexed:
         return tuple(sorted(rows.values(), key=lambda row: (row.facts.name, row.facts.date, row.file)))
 
     def captures(self, entries: Iterable[StoredRow]) -> StoredCaptures:
-        """The captures of some entries, each of which is read when it is asked for."""
         shelf = Shelf()
         return StoredCaptures(self._file(row.file, row.facts, shelf) for row in entries)
 
@@ -209,7 +208,6 @@ class PackedCollection(_Indexed):
         self._parts = _parts(self.path)
 
     def bytes_of(self, name: str) -> bytes:
-        """The bytes of a capture's file."""
         offset, size = self._parts[name]
         with self.path.open("rb") as file:
             file.seek(offset)

@@ -123,7 +123,6 @@ class CaptureStore:
         return self.folder / file_name(capture)
 
     def paths(self) -> list[Path]:
-        """The stored captures' files, the newest first."""
         return [path for path, _, _ in self._files()]
 
     def _files(self) -> list[tuple[Path, int, int]]:

@@ -166,7 +166,6 @@ class Members:
         return name in self._rows
 
     def size(self, name: str) -> int:
-        """What a member unpacks to, in bytes."""
         return self._rows[name].file_size
 
     def read(self, name: str) -> bytes:

@@ -281,8 +281,6 @@ class CaptureFile:
 
 
 class StoredCaptures(Sequence[Capture]):
-    """Captures in the order of `files`; iterating loads one after another and keeps none but the last."""
-
     def __init__(self, files: Iterable[CaptureFile] = ()) -> None:
         self.files = tuple(files)
 

@@ -32,7 +32,6 @@ def check_table(path: Path) -> None:
 
 
 def save_table(rows: Sequence[SweepRow], path: Path) -> None:
-    """Write a table, whole or not at all."""
     check_table(path)
     write_atomically(path, TABLE_SUFFIXES[path.suffix.lower()][0](rows))
 

@@ -292,8 +292,6 @@ class LeftOut(BaseException):
 
 
 class Handover:
-    """Decides which compiles of this process are handed over, and hands them over."""
-
     def __init__(self, folder: Path) -> None:
         """`folder`: of the recording. What the compiler is now is what workers have."""
         self._folder = folder
@@ -351,7 +349,6 @@ class Handover:
         raise LeftOut(key, current.texts)
 
     def launched(self, key: str, kernel: Any) -> None:
-        """Remember the kernel that a launch goes on with."""
         if key in self._kernels:
             self._kernels[key] = kernel
 

@@ -48,8 +48,6 @@ _MADE_UP = re.compile(r"^(?:arg\d+|\d+)$")
 
 @dataclass(slots=True)
 class _Node:
-    """One operation of the module with the operations in its regions, in order."""
-
     name: str
     operation: Any
     blocks: list[Any] = field(default_factory=list)

@@ -29,7 +29,6 @@ class Stopwatch:
         self._processor_ns = processor_ns()
 
     def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
-        """Time a block, which begins at once."""
         under_way = self._under_way
         if kind == "irscope" and under_way and under_way[-1][1] == "irscope":
             return _NOTHING
@@ -47,11 +46,9 @@ class Stopwatch:
         part[3] = perf_counter_ns() - part[2]
 
     def parts(self) -> tuple[Part, ...]:
-        """All that began."""
         return cast("tuple[Part, ...]", tuple(map(tuple, self._begun)))
 
     def used_ns(self) -> int:
-        """Processor time since it was made."""
         return processor_ns() - self._processor_ns
 
 

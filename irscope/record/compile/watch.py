@@ -130,8 +130,6 @@ def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args
 
 
 class _TappedPassManager:
-    """A pass manager that runs each pass in a real one of its own."""
-
     def __init__(self, real: Any, context: Any, observer: WatchedCompile) -> None:
         self._real = real
         self._context = context
@@ -341,7 +339,6 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
 
 
 def _kernel_name_of(src: Any) -> str:
-    """The kernel's name of an argument of `triton.compile`: a source, or the path of an IR file."""
     return Path(src).stem if isinstance(src, str) else str(getattr(src, "name", ""))
 
 

@@ -81,7 +81,6 @@ class PassLogs:
         self._outside.append(self._read())
 
     def pass_ends(self, stage: str, index: int) -> None:
-        """Report what was printed since the pass began."""
         self._send(stage, index, self._read())
 
     def stage_ends(self, stage: str, more: str) -> None:
@@ -152,7 +151,6 @@ class Watch:
 
     @property
     def current(self) -> WatchedCompile | None:
-        """This thread's compile that is under way, or None."""
         compiles = self._compiles
         return compiles[-1] if compiles else None
 
@@ -173,7 +171,6 @@ class Watch:
         return resumed
 
     def end(self) -> None:
-        """End this thread's compile that began last."""
         self._compiles.pop()
 
     def report(self, event: events.RecordingEvent) -> None:
@@ -185,8 +182,6 @@ class Watch:
 
 
 class WatchedCompile:
-    """One compile under way, and the observer of its passes."""
-
     def __init__(self, watch: Watch, number: int, target: Target, job: CompileJob | None = None) -> None:
         """`job`: what another process began, if this one goes on with it."""
         self.watch = watch
@@ -390,7 +385,6 @@ class WatchedCompile:
                 self.pass_ended(step, None, duration_us)
 
     def assembled(self, command: list[str], run: Callable[[list[str]], Any]) -> Any:
-        """Run ptxas without the steps of its command that the plan switches off."""
         steps = {name: self.pass_added(ptxas.PREFIX + name, "") for name in ptxas.steps(command)}
         off = {name for name, step in steps.items() if self.request.plan.skips(step)}
         for name in off:
@@ -514,7 +508,6 @@ class WatchedCompile:
         return may_end and time.perf_counter_ns() - self._started_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * limit_s)
 
     def pass_failed(self, step: PassSnapshot, error: BaseException) -> None:
-        """Report a pass's exception and MLIR's diagnostics."""
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
         self.report(events.PassFailed(self.number, step, message_of(error), self.diagnostics(error)))

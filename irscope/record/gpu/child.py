@@ -33,7 +33,6 @@ _NEEDS_GPU = (
 
 
 def main(descriptor: int) -> None:
-    """Do what the commands ask for; ends the process."""
     os._exit(serve_parent(descriptor, _serve))
 
 

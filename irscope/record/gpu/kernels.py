@@ -25,8 +25,6 @@ _OF_THE_LAUNCH = ("target", "triton_version", "hash")
 
 @dataclass(frozen=True, slots=True)
 class SeenLaunch:
-    """One launch, about to be made."""
-
     kernel: Any
     """Triton's CompiledKernel."""
     grid: tuple[int, int, int]
@@ -44,7 +42,6 @@ class SeenLaunch:
 
     @property
     def signature(self) -> dict[str, Any]:
-        """Parameter → type."""
         return dict(self.kernel.src.signature)
 
     @property

@@ -42,7 +42,6 @@ _HEADER = "memory.json"
 
 
 def store_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
-    """Store the memory of a launch as it was given, but what is only written."""
     (folder / _HEADER).write_text(json.dumps(_header(arguments)), "utf-8")
     for number, storage in enumerate(arguments.storages):
         if not storage.is_output:
@@ -136,8 +135,6 @@ class _NumberedCompiles:
 
 
 class _PinnedLaunch:
-    """The launch, and what has been loaded to run in its place."""
-
     def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any], sink: EventSink) -> None:
         self.sink = sink
         self.number = number
@@ -273,7 +270,6 @@ def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
 
 
 def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
-    """Compile the source of a CompiledKernel again, with options as they were recorded."""
     return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
 
 

@@ -126,8 +126,6 @@ class _Storage:
 
 
 class KeptArguments:
-    """Restorable copies of a launch's arguments."""
-
     def __init__(
         self,
         names: Sequence[str],
@@ -154,7 +152,6 @@ class KeptArguments:
 
     @property
     def storages(self) -> list[_Storage]:
-        """What is kept, in the order of the arguments."""
         return list(self._storages.values())
 
     def _copied(self, name: str, value: Any, kind: Any) -> Any:

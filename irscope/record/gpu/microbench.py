@@ -77,14 +77,11 @@ def assemble(text: str) -> bytes:
 
 @dataclass(slots=True)
 class LoadedKernel:
-    """A loaded kernel."""
-
     function: ctypes.c_void_p
     driver: ctypes.CDLL
 
     @classmethod
     def load(cls, binary: bytes, shared_bytes: int = 0) -> LoadedKernel:
-        """Load a cubin into torch's context."""
         torch.cuda.current_stream()
         driver = ctypes.CDLL("libcuda.so.1")
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -147,7 +144,6 @@ def chained(
 
 
 def _fused_multiply_adds(chains: int = 8, turns: int = LOOP) -> TimedKernel:
-    """Chains of FMAs of FP32."""
     before = "mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;"
     instruction = "fma.rn.f32 %f{i}, %f{i}, %f200, %f201;"
     return chained(
@@ -203,13 +199,10 @@ mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
 
 
 def nothing() -> TimedKernel:
-    """An empty kernel."""
     return TimedKernel(entry(""), 1)
 
 
 class Microbenchmarks:
-    """Runs kernels on memory of their own."""
-
     def __init__(self) -> None:
         self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
         self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)

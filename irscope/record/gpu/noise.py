@@ -318,7 +318,6 @@ class Noise:
         return worst
 
     def is_within(self, judgement: _Judgement) -> bool:
-        """Whether a variant's deviation is no more than noise."""
         if judgement.beyond > self.allowed_strays or (
             judgement.beyond and judgement.stray > _STRAY_FACTOR * self.stray
         ):
@@ -404,8 +403,6 @@ def _parts(memory: torch.Tensor) -> list[slice]:
 
 @dataclass(slots=True)
 class MemoryDifference:
-    """How one stretch of memory differs."""
-
     name: str
     differing: int = 0
     far: int = 0

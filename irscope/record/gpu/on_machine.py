@@ -134,7 +134,6 @@ class MachineSession:
 
     @cached_property
     def made_up(self) -> tuple[str, ...]:
-        """The tensors whose elements are drawn at random."""
         return self._inputs().made_up
 
     @cached_property

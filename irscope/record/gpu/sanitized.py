@@ -60,7 +60,6 @@ class SanitizerReport:
     count: int = 1
 
     def as_json(self) -> dict[str, Any]:
-        """The form of `irscope run --sanitize --json`."""
         return asdict(self) | {"block": list(self.block), "thread": list(self.thread)}
 
 
@@ -79,7 +78,6 @@ class SanitizerRun:
         return bool(self.captures) and not self.reports and self.script_end is not None and not self.script_end.stopped
 
     def as_json(self) -> dict[str, Any]:
-        """The form of `irscope run --sanitize --json`."""
         end = self.script_end
         return {
             "sanitizer": self.sanitizer,
@@ -91,7 +89,6 @@ class SanitizerRun:
 
 
 def sanitizer_named(name: str) -> Sanitizer:
-    """The sanitizer of a name; raises UsageError."""
     known: dict[str, Sanitizer] = {one: one for one in (*_MODES, "memory")}
     if name not in known:
         near = did_you_mean(name, known, or_all=False)

@@ -62,7 +62,6 @@ class DeviceProcess:
         self._waiting: deque[RecordingEvent] = deque()
 
     def send(self, command: Command) -> None:
-        """Give it a command; that it is gone shows when its answer is read."""
         self._child.send(command)
 
     def read(self, timeout_s: float | None) -> RecordingEvent | None:
@@ -85,7 +84,6 @@ class DeviceProcess:
         return event
 
     def how_it_ended(self) -> str:
-        """Why there are no more events, in words."""
         self._child.wait(_LONGEST_END_S)
         return f"the process {self._child.end()}"
 
@@ -123,8 +121,6 @@ class _Ended(DeviceFault):
 
 @dataclass
 class DeviceSession:
-    """A launch that is pinned on the GPU; `device_session` makes it."""
-
     request: RecordRequest
     launch_timeout_s: float
     progress: Progress | None
@@ -147,7 +143,6 @@ class DeviceSession:
 
     @property
     def info(self) -> messages.LaunchInfo:
-        """What is known of the launch."""
         self._started()
         assert self._info is not None
         return self._info
@@ -209,7 +204,6 @@ class DeviceSession:
         return self._ask("make_again", str(inputs), str(outputs))
 
     def check_outputs(self, folder: Path) -> Agreement:
-        """Compare what another session's launch left on this one's inputs with what this one leaves."""
         return self._ask("check_outputs", str(folder))
 
     def ceilings(self, dtype: str = "") -> messages.CeilingsMeasured:
@@ -313,7 +307,6 @@ def require_variant(capture: Capture, base: Capture, launch: int) -> None:
 
 
 def require_script(request: RecordRequest) -> None:
-    """Raise UsageError for a request without launches to run."""
     if request.mode != "script":
         raise UsageError("only launches of a script can be run: give the FILE, not a signature, a capture or IR.")
 
@@ -433,8 +426,6 @@ def _made(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCheck:
-    """What came of a whole script."""
-
     launches: tuple[messages.LaunchChecked, ...]
     captures: tuple[Capture, ...]
     script_end: ScriptEnd | None

@@ -112,7 +112,6 @@ def _driver_version() -> str:
 
 
 def main() -> None:
-    """Answer, and end without taking torch down."""
     answer = count() if len(sys.argv) < 2 else _try_device(int(sys.argv[1]))
     print(json.dumps(answer))
     sys.stdout.flush()

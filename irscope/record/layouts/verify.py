@@ -33,8 +33,6 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of checking one layout."""
-
     name: str
     shape: tuple[int, ...]
     checked: int
@@ -48,7 +46,6 @@ class Verified:
 
     @property
     def agrees(self) -> bool:
-        """Whether the check did not fail and found no difference."""
         return not self.differences and not self.failed
 
     def as_json(self) -> dict[str, Any]:

@@ -59,7 +59,6 @@ class Annotations:
         self._lock = threading.RLock()
 
     def is_under_way(self, number: int) -> bool:
-        """Whether something of a compile is still being made."""
         return number in self._layouts or number in self._disassemblies
 
     def __call__(self, event: RecordingEvent) -> None:
@@ -83,7 +82,6 @@ class Annotations:
             self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None)
 
     def collect(self) -> None:
-        """Add what was made meanwhile."""
         with self._lock:
             if self._layouts:
                 self._server.poll()
@@ -102,7 +100,6 @@ class Annotations:
                     )
 
     def close(self) -> None:
-        """Add nothing more, and forget who took it."""
         self._sink = lambda event: None
 
     def finish(self, stops: Callable[[], object] = lambda: False) -> None:
@@ -312,8 +309,6 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Message(RecordingEvent):
-    """One step of the answer to a question."""
-
     job: int
     state: Literal["begin", "answer", "conflicts", "end"]
     """`begin`: before a type that may end the process. `answer`: of that type. `conflicts`: of all pairs. `end`:
@@ -341,8 +336,6 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Measured(RecordingEvent):
-    """What the hardware said."""
-
     values: tuple[int, ...] = ()
     """The thread of each element, or the element at each offset in shared memory."""
     error: str = ""
@@ -351,8 +344,6 @@ class Measured(RecordingEvent):
 
 @dataclass(slots=True)
 class LayoutJob:
-    """One question, and what has been answered so far."""
-
     question: Question
     types: tuple[str, ...] = ()
     """Those of the first question."""
@@ -450,7 +441,6 @@ class LayoutServer:
         return None if self._child is None or self._child.at_end else self._child.fileno()
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Take what the child has answered so far."""
         if self._child is None:
             return
         for message in self._child.read(timeout_s):
@@ -484,7 +474,6 @@ class LayoutServer:
             self._send(job)
 
     def close(self) -> None:
-        """End the child; harmless to call again."""
         self._child = None
         self._running.close()
 

@@ -41,8 +41,6 @@ from irscope.record.process.requests import CompileJob, KnownCompile, RecordRequ
 
 @dataclass(slots=True)
 class OpenCapture:
-    """One compile, as far as it was reported."""
-
     target: Target
     launch: Launch
     origin: tuple[tuple[str, str], ...] = ()
@@ -153,7 +151,6 @@ class OpenCapture:
             self.graphs = tuple(dict.fromkeys((*self.graphs, event.origin)))
 
     def end(self) -> None:
-        """Nothing more of it comes."""
         self.ended, self.took_s = True, time.monotonic() - self.began_s
         self.parsing = False
 
@@ -203,8 +200,6 @@ _WORTH_SAYING_S = 2.0
 
 @dataclass(slots=True)
 class Tally:
-    """Counts the compiles of a recording as they begin and end."""
-
     kernels: set[str] = field(default_factory=set[str])
     begun: int = 0
     ended: int = 0
@@ -234,7 +229,6 @@ class Tally:
         self.failed += failed
 
     def dropped(self) -> None:
-        """A compile that began is another's."""
         self.begun -= 1
         self._expected -= 1
 
@@ -482,7 +476,6 @@ class Assembly:
 
     @property
     def stored(self) -> dict[str, Launch]:
-        """The ids of the compiles that were left out, for captures of them are stored, and their launches."""
         return {id_: item.launch for id_, item in self._left_out.items()}
 
     def known(self, number: int) -> KnownCompile:

@@ -59,12 +59,10 @@ _LOG_TAIL_LINES = 20
 
 class _SpawnedProcess(subprocess.Popen[bytes]):
     def is_over(self) -> bool:
-        """Whether it has ended; it is still to be waited for."""
         return self.returncode is not None or is_over(self.pid)
 
 
 def is_over(pid: int) -> bool:
-    """Whether a process has ended, waited for or not."""
     try:
         return process_status(pid)[0] in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
@@ -73,8 +71,6 @@ def is_over(pid: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a process ended."""
-
     code: int
     """Its exit code; a signal as a negative number."""
 
@@ -120,8 +116,6 @@ class MessageStream:
 
 
 class Child:
-    """A child process; `child_process` starts it."""
-
     def __init__(
         self,
         process: _SpawnedProcess | _ServedProcess,
@@ -147,11 +141,9 @@ class Child:
 
     @property
     def is_over(self) -> bool:
-        """Whether the process has ended, and nothing more comes from it."""
         return self._stream.at_end and self._process.is_over()
 
     def fileno(self) -> int:
-        """The descriptor that its messages come through, for a selector."""
         return self._stream.fileno()
 
     def send(self, message: object, *descriptors: int) -> None:
@@ -206,13 +198,11 @@ class Child:
             self._printed.close()
 
     def output(self) -> bytes:
-        """All that it printed so far."""
         if self._printed.closed:
             return self._last_output
         return os.pread(self._printed.fileno(), os.fstat(self._printed.fileno()).st_size, 0)
 
     def last_lines(self) -> str:
-        """What it printed last."""
         return "\n".join(self.output().decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
 
     def _echo_output(self) -> None:
@@ -451,7 +441,6 @@ class _ServedProcess:
         self._server = server
 
     def is_over(self) -> bool:
-        """Whether it has ended; its server has not waited for it."""
         return self.returncode is not None or is_over(self.pid)
 
     def wait(self) -> int:

@@ -38,8 +38,6 @@ class Begun(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Note(RecordingEvent):
-    """A remark on the whole recording."""
-
     text: str
 
 
@@ -63,8 +61,6 @@ class KernelGenerated(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Launched(RecordingEvent):
-    """A compiled kernel was launched."""
-
     hash: str
     grid: tuple[int, int, int]
     assumptions: tuple[Assumption, ...] = ()
@@ -91,8 +87,6 @@ class LaunchLeft(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Timed(RecordingEvent):
-    """The autotuner timed one configuration."""
-
     kernel: str
     tuning: int
     """Counts the searches for a fastest configuration."""
@@ -117,7 +111,6 @@ class ScriptEnd(RecordingEvent):
 
     @property
     def stopped(self) -> bool:
-        """Whether it failed before its own end."""
         return self.code != 0
 
 
@@ -214,8 +207,6 @@ class AlreadyStored(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class OptionsKnown(CompileEvent):
-    """The backend has parsed the options."""
-
     options: dict[str, Any]
 
 
@@ -246,8 +237,6 @@ class Parsing(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class StageFailed(CompileEvent):
-    """A stage raised an error."""
-
     stage: str
     diagnostics: str = ""
 
@@ -351,8 +340,6 @@ class LayoutsKnown(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class CompileFailed(CompileEvent):
-    """The compile raised an error."""
-
     error: str
     """The name of the error's class."""
     message: str

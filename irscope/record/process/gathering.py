@@ -112,7 +112,6 @@ class Completion:
         return StoredCaptures(self._files[number] for number in self.assembly.numbers)
 
     def replace(self, file: CaptureFile, capture: Capture) -> None:
-        """Hand on a capture again, of which more is known."""
         file.put(capture, None if self._keep is None else self._keep(capture))
 
     def _put(self, number: int) -> None:
@@ -158,7 +157,6 @@ class Gathering:
         """Whether the processes are ended by the recording, which says of their compiles why."""
 
     def descriptors(self) -> Iterator[int]:
-        """Those that reports come through."""
         yield self._listener.fileno()
         yield from (member.stream.fileno() for member in self._members)
 
@@ -185,7 +183,6 @@ class Gathering:
                     member.completion.assembly.fail_open("abort", "its process ended during the compile.", b"")
 
     def close(self) -> None:
-        """Take the rest, and disconnect."""
         self.read()
         for member in self._members:
             member.stream.close()
@@ -294,11 +291,9 @@ class CompileWorkers:
 
     @property
     def output(self) -> bytes:
-        """What the compiles printed, in their order."""
         return b"".join(text for _, text in sorted(self._outputs.items()))
 
     def descriptors(self) -> Iterator[int]:
-        """Those that reports come through."""
         return (worker.child.fileno() for worker in self._workers if worker.job is not None)
 
     def take(self, event: events.HandedOver) -> None:
@@ -306,7 +301,6 @@ class CompileWorkers:
         self._begin()
 
     def read(self) -> None:
-        """Take what was reported, note what ended, and begin what waits."""
         for worker in list(self._workers):
             if worker.job is not None:
                 self._read(worker, worker.job)

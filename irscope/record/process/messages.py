@@ -57,8 +57,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class MessageReader:
-    """Turns the bytes of a stream, as they come, into messages."""
-
     def __init__(self) -> None:
         self._buffer = bytearray()
 
@@ -79,7 +77,6 @@ class MessageReader:
 
 
 def frame_of(message: object) -> bytes:
-    """The bytes of a message on a stream."""
     stream = io.BytesIO(bytes(_LENGTH.size))
     stream.seek(0, os.SEEK_END)
     _Pickler(stream, protocol=4).dump(message)
@@ -269,7 +266,6 @@ def _identity_of(descriptor: int) -> tuple[int, int]:
 
 
 def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], None]], None]) -> int:
-    """Do something, and report its end; returns the exit code."""
     code = 0
     try:
         work(sink)
@@ -320,8 +316,6 @@ class Reap:
 
 @dataclass(frozen=True, slots=True)
 class Answer(RecordingEvent):
-    """What a fork server did."""
-
     number: int
     value: Any = None
     """What the function returned; the number of the process; or its exit code, a signal as a negative number."""

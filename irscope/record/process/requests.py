@@ -68,7 +68,6 @@ def _name_of(node: ast.AST) -> str:
 
 
 def _is_main_test(node: ast.AST, tree: ast.Module) -> bool:
-    """Whether a node is the left side of `if __name__ == "__main__":`."""
     tests = (one.test for one in tree.body if isinstance(one, ast.If))
     return any(isinstance(test, ast.Compare) and test.left is node for test in tests)
 
@@ -125,7 +124,6 @@ class KnownCompile:
     """The first stage that tells which arguments the kernel writes."""
 
     def of(self, capture: Capture) -> KnownCompile:
-        """The compile of this capture."""
         stage = next((name for name in ("ttir", "ttgir") if name in capture.stages), "")
         return replace(self, id=capture.id, stage=stage, text=capture.text(stage) if stage else "")
 

@@ -52,8 +52,6 @@ Ending = Literal["end", "timeout", "interrupt"]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """All that one recording process gave."""
-
     captures: StoredCaptures
     """Those of the first target, then those of the next."""
     script_ends: tuple[ScriptEnd, ...]
@@ -289,7 +287,6 @@ class _Followed:
         self.child.send(request)
 
     def follow(self) -> tuple[Ending, Outcome]:
-        """Take events until there are no more, and end the processes; then all is made that was handed over."""
         ending = self._follow_program()
         self.others.are_killed = ending != "end"
         outcome = self.child.end()

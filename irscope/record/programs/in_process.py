@@ -131,7 +131,6 @@ def _parser() -> _Parser:
 
 
 def register(shell: Any) -> None:
-    """Add the magic to a shell of IPython's."""
     shell.register_magic_function(lambda line, cell: run_cell(shell, line, cell), "cell", "irscope")
 
 

@@ -70,14 +70,12 @@ def jit_function_class() -> Any:
 
 
 def compiled_kernel_class() -> Any:
-    """The class of what `triton.compile` returns."""
     from triton.compiler.compiler import CompiledKernel
 
     return CompiledKernel
 
 
 def code_generator_class() -> Any:
-    """The front end: makes Triton IR of a function's Python."""
     from triton.compiler.code_generator import CodeGenerator
 
     return CodeGenerator
@@ -116,14 +114,12 @@ def dtype_named(name: str) -> Any:
 
 
 def gpu_target(target: Target) -> Any:
-    """A target as Triton's own type."""
     from triton.backends.compiler import GPUTarget
 
     return GPUTarget(target.backend, int(target.arch) if target.arch.isdigit() else target.arch, target.warp_size)
 
 
 def target_of(gpu: Any) -> Target:
-    """A target of Triton's own type, as irscope's."""
     return Target(gpu.backend, str(gpu.arch), int(gpu.warp_size))
 
 
@@ -239,7 +235,6 @@ def layout_builder(context: Any) -> Any:
 
 
 def parse_module(path: Path, context: Any) -> Any:
-    """The MLIR module in a file."""
     from triton._C.libtriton import ir
 
     module = ir.parse_mlir_module(str(path), context)
@@ -281,7 +276,6 @@ def _without_mark(text: str) -> str:
 
 
 def location_builder(module: Any) -> Any:
-    """A builder of locations: `create_loc(file, line, column)`, `create_name_loc(name, location)`."""
     from triton._C.libtriton import ir
 
     return ir.builder(module.context)
@@ -323,7 +317,6 @@ def cache_invalidating_environment() -> dict[str, str]:
 
 
 def language_of(name: str) -> Any:
-    """Triton's enumerator for `triton` or `gluon`."""
     from triton.backends.compiler import Language
 
     return Language.GLUON if name == "gluon" else Language.TRITON
@@ -417,7 +410,6 @@ def fresh_kernels_in_memory() -> Iterator[None]:
 
 
 def active_gpu_target() -> Any:
-    """The active driver's target, as Triton's own type; raises what Triton raises without one."""
     from triton.runtime.driver import driver
 
     return driver.active.get_current_target()
@@ -510,13 +502,11 @@ def use_torch_memory() -> None:
 
 
 def active_driver() -> Any:
-    """The driver that launches kernels."""
     from triton.runtime.driver import driver
 
     return driver.active
 
 
 def current_stream() -> int:
-    """The current stream of the current device, as Triton's launcher takes it."""
     active = active_driver()
     return active.get_current_stream(active.get_current_device())

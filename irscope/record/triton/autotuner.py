@@ -109,7 +109,6 @@ def configuration_set(kernel: str, tuning: Autotuning) -> Iterator[None]:
 
 
 def is_timing() -> bool:
-    """Whether this thread's launches are made by the autotuner, to find the fastest configuration."""
     return _thread.is_timing
 
 

@@ -120,7 +120,6 @@ class CublasLt:
 
 
 def install_cublas(patches: Patches) -> None:
-    """Replace cuBLAS, until `patches` are closed."""
     from triton._C.libtriton import nvidia
 
     if hasattr(nvidia, "cublas"):
@@ -185,8 +184,6 @@ def _nothing_of_driver(*_: Any) -> None:
 
 
 class _VirtualUtils:
-    """What Triton asks of a driver's native part."""
-
     def __init__(self, part: DevicePart) -> None:
         self._properties = {
             "max_shared_mem": part.shared_bytes_per_block,

@@ -82,7 +82,6 @@ def _digest_of_tree(path: Path) -> str:
 
 
 def short_digest(data: bytes) -> str:
-    """The first hex digits of SHA-256."""
     return hashlib.sha256(data).hexdigest()[:_DIGEST_DIGITS]
 
 

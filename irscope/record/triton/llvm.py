@@ -63,8 +63,6 @@ _Enumerated = ctypes.CFUNCTYPE(None, _Pointer, _Pointer)
 
 
 class _Library:
-    """One of the libraries that hold an LLVM."""
-
     def __init__(self, path: Path, exported: str) -> None:
         self._addresses = function_addresses(path, _SYMBOLS, exported)
         self.is_complete = self._addresses.keys() == set(_SYMBOLS)
@@ -134,7 +132,6 @@ class _Library:
         return self._arguments.setdefault(name, "")
 
     def _registered(self) -> dict[str, str]:
-        """Name → argument of the passes that the code generator has registered so far."""
         rows: dict[str, str] = {}
 
         def note(_: Any, info: int) -> None:
@@ -232,7 +229,6 @@ class LlvmPasses:
 
     @contextmanager
     def stage(self, stage: str) -> Iterator[None]:
-        """Watch the passes of one stage."""
         self._stage = stage
         with ExitStack() as stack:
             if stage == _STAGE_OF_MIDDLE_END:

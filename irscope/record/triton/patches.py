@@ -96,7 +96,6 @@ class AfterImport(MetaPathFinder, AbstractContextManager[None]):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of the watched module, its loader wrapped; None for every other module."""
         return spec_then(fullname, self, self._done) if fullname == self.name else None
 
     def _done(self, module: ModuleType) -> None:

@@ -46,7 +46,6 @@ def untried_note() -> str:
 
 
 def minor_of(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
     # 3.10.0, 3.7.0+git1234abc, 3.10.0.dev20261101, 4.0a1
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 

@@ -132,7 +132,6 @@ class _KeptCaptures:
         self.folder = self._otherwise or self.folder
 
     def path_of(self, key: object) -> Path:
-        """Where the capture of a key is kept, or would be; a key is told by its text."""
         return self.folder / f"{_digest(str(key))}{SUFFIX}"
 
     def load(self, key: object) -> Capture | None:

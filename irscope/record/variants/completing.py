@@ -62,7 +62,6 @@ def reporting(
 
 
 def tell(text: str) -> None:
-    """Give a note to the user."""
     _reporting.get()[0](text)
 
 
@@ -72,7 +71,6 @@ def recorded(request: RecordRequest) -> Recording:
 
 
 def compiled(request: RecordRequest) -> Capture:
-    """The capture of a request for one compile, in a process of its own."""
     return recorded(request).captures[0]
 
 

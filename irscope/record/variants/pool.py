@@ -145,7 +145,6 @@ class VariantPool:
         return tuple(self._server_of(interpreter).imported() for interpreter in self._servers)
 
     def _server_of(self, interpreter: str | None) -> _Server:
-        """The process for a Python; it is started for the first request."""
         if interpreter not in self._servers:
             server = warm_server(interpreter)
             layouts = self._held.enter_context(LayoutServer(interpreter))

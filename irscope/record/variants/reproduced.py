@@ -24,8 +24,6 @@ _MOST_SHOWN = 15
 
 @dataclass(frozen=True, slots=True)
 class _ReproductionCheck:
-    """What the file made, beside what the capture holds."""
-
     identical: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()

@@ -177,7 +177,6 @@ def read_date(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
 
 def install_clock(patches: Patches) -> None:
-    """Follow what a program reads of the clock, until `patches` are closed."""
     for name in _CLOCKS:
         for each in (name, f"{name}_ns"):
             patches.set(time, each, _followed(getattr(time, each)))

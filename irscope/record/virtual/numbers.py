@@ -30,7 +30,6 @@ class Read:
 
     @property
     def place(self) -> str:
-        """FILE:LINE, without the folder."""
         return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 

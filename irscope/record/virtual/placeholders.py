@@ -312,7 +312,6 @@ def measured(value: Any, *, shown: str = "") -> Any:
 
 @contextmanager
 def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
-    """Follow the placeholder values of the program within."""
     following = Following(assumed)
     _following.append(following)
     listeners.append(following.on_question)

@@ -36,7 +36,6 @@ NAME = "__irscope__"
 
 
 def install_rewriting(patches: Patches) -> None:
-    """Rewrite what the program runs and imports, until `patches` are closed."""
     # A module's own name comes before the built-in one: `runpy.run_path` compiles with this.
     patches.set(runpy, "compile", _compile)
     get_code = SourceFileLoader.get_code
@@ -76,7 +75,6 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
 
 
 def rewrite_tree(tree: Any) -> Any:
-    """A syntax tree with the calls inserted; `NAME` is for the caller to define."""
     return ast.fix_missing_locations(_Rewriter().visit(tree))
 
 

@@ -42,8 +42,6 @@ _LONGEST_REASON = 300
 
 
 class GraphCompiler:
-    """Stands in for `torch.compile` on a virtual GPU."""
-
     def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
         """`on_note` is called with what was not compiled, and why."""
         self._on_note = on_note or (lambda _: None)

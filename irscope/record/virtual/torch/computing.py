@@ -32,8 +32,6 @@ _HOST = "_irscope_is_of_host"
 
 
 class ComputingSession:
-    """The device side of torch, computing on the CPU."""
-
     def __init__(
         self, part: DevicePart, patches: Patches, limits: RunLimits, on_note: Callable[[str], None] | None = None
     ) -> None:
@@ -263,7 +261,6 @@ def _pointer(name: str, argument: Any, storages: dict[int, NDArray[np.uint8]]) -
 
 
 def _bytes_of(tensor: torch.Tensor, storages: dict[int, NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """The storage of a tensor."""
     storage = tensor.untyped_storage()
     begin, size = storage.data_ptr(), storage.nbytes()
     known = storages.get(begin)

@@ -62,7 +62,6 @@ def _properties_of(part: DevicePart) -> _DeviceProperties:
 
 
 def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> None:
-    """Let torch's modules report a part, until `patches` are closed."""
     cuda = torch.cuda
     properties = _properties_of(part)
     stream = Stream()
@@ -164,8 +163,6 @@ def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
 
 
 class _Statistics(Counter[str]):
-    """The result of `torch.cuda.memory_stats`."""
-
     def __missing__(self, key: str) -> Any:
         return measured(0)
 
@@ -175,8 +172,6 @@ class _Statistics(Counter[str]):
 
 def _device_guard(memory: VirtualMemory) -> type:
     class DeviceGuard(Nothing):
-        """Stands in for `torch.cuda.device`."""
-
         def __init__(self, device: Any = None) -> None:
             super().__init__()
             self.idx = memory.index_of(device)

@@ -393,7 +393,6 @@ class Handlers:
 
     @_handles(T.get_device, torch.get_device)
     def get_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        """The index of the GPU, -1 for the host."""
         device = self._memory.device(args[0])
         return device.index or 0 if device.type == "cuda" else -1
 
@@ -467,7 +466,6 @@ class Handlers:
 
     @_handles(T.type)
     def type(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.type()` names the type with its device; `tensor.type(name)` converts."""
         tensor = args[0]
         kind = kwargs.get("dtype", args[1] if len(args) > 1 else None)
         if kind is None:

@@ -61,8 +61,6 @@ class _Shadow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """The known values of a tensor."""
-
     values: torch.Tensor
     """On the CPU; a view of the storage's shadow, so that a write is seen by all views."""
     is_placeholder: bool = False
@@ -140,7 +138,6 @@ class VirtualMemory:
         return before
 
     def address(self, storage: Any) -> int:
-        """The address of a storage, which is allocated by the first call."""
         address = storage.__dict__.get(_ADDRESS)
         if address is None:
             address = self._next
@@ -198,7 +195,6 @@ def computed_values(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's values are known."""
     if is_wrapper(tensor):
         return False
     return not tensor.is_meta or _shadow(tensor) is not None
@@ -313,12 +309,10 @@ def is_wrapper(tensor: torch.Tensor) -> bool:
 
 
 def assumed_result(tensor: torch.Tensor) -> bool | None:
-    """Whether a comparison of unknown operands is assumed to hold; None for any other tensor."""
     return tensor.__dict__.get(_ASSUMED_RESULT)
 
 
 def assume_result(tensor: Any, holds: bool) -> Any:
-    """Store the assumed outcome of a comparison."""
     if isinstance(tensor, torch.Tensor):
         tensor.__dict__[_ASSUMED_RESULT] = holds
     return tensor
@@ -382,7 +376,6 @@ Sizes = dict[int, Reads]
 
 
 def _sizes_of(tensor: torch.Tensor) -> Sizes:
-    """The dimensions of a tensor whose sizes are placeholder values."""
     return tensor.__dict__.get(_SIZES, {})
 
 

@@ -42,8 +42,6 @@ from irscope.record.virtual.torch.streams import CudaGraph
 
 
 class TorchSession:
-    """The replaced device side of torch."""
-
     def __init__(self, part: DevicePart, patches: Patches, on_note: Callable[[str], None] | None = None) -> None:
         """Put it in place for a part, until `patches` are closed.
 

@@ -69,8 +69,6 @@ class Call:
 
 
 class Shadows:
-    """Computes the values of one mode's tensors."""
-
     def __init__(self) -> None:
         self._seeded = torch.Generator().manual_seed(0)
 
@@ -282,7 +280,6 @@ _IN_PLACE = frozenset(
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """All tensors in a value, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):

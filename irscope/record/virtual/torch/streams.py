@@ -58,7 +58,6 @@ class Event:
     record = wait = synchronize = nothing
 
     def query(self) -> bool:
-        """Whether all work is done, which is assumed."""
         return measured(True)
 
     def elapsed_time(self, end_event: Any) -> float:
@@ -85,8 +84,6 @@ class CudaGraph:
 
 
 class Capturing(AbstractContextManager[None]):
-    """Stands in for `torch.cuda.graph`."""
-
     def __init__(self, cuda_graph: CudaGraph, *_: Any, **__: Any) -> None:
         self._graph = cuda_graph
 
