@@ -131,10 +131,10 @@ class Measurement:
     def as_json(self) -> dict[str, Any]:
         return {
             "device": self.device,
-            "before": None if self.before is None else self.before.as_json(),
-            "after": None if self.after is None else self.after.as_json(),
-            "ratio": None if self.ratio is None else self.ratio.as_json(),
-            "result": None if self.agreement is None else self.agreement.as_json(),
+            "before": self.before and self.before.as_json(),
+            "after": self.after and self.after.as_json(),
+            "ratio": self.ratio and self.ratio.as_json(),
+            "result": self.agreement and self.agreement.as_json(),
             "why_not_compared": self.why_not_compared,
         }
 

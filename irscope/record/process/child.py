@@ -34,6 +34,7 @@ from irscope.record.process.events import RecordingEvent
 from irscope.record.process.fork_server import end_group
 from irscope.record.process.messages import Answer, Fork, Import, MessageReader, Reap, frame_of
 from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
+from irscope.record.triton.patches import environment_variable
 from irscope.tools import process_status
 
 LONGEST_WAIT_S = 0.2
@@ -290,16 +291,10 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
 @contextmanager
 def variables_set(values: Mapping[str, str]) -> Generator[None]:
     """Set environment variables of the children that are started until the end of the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(environment_variable(name, value))
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _started(
