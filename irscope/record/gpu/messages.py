@@ -66,22 +66,18 @@ class LaunchPlace:
     """Whether the kernel of the empty plan runs in its place."""
 
 
-@dataclass(frozen=True, slots=True)
 class Alive(RecordingEvent):
     """A launch has ended: the next one has the whole time-out again."""
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchBegun(RecordingEvent):
     where: LaunchPlace
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchEnded(RecordingEvent):
     """The launch that began has ended."""
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchChecked(RecordingEvent):
     where: LaunchPlace
     agreement: Agreement
@@ -92,7 +88,6 @@ class LaunchChecked(RecordingEvent):
         return place | self.agreement.as_json()
 
 
-@dataclass(frozen=True, slots=True)
 class Fault(RecordingEvent):
     """The GPU takes nothing more from the process, which ends now."""
 
@@ -100,7 +95,6 @@ class Fault(RecordingEvent):
     where: LaunchPlace | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchInfo(RecordingEvent):
     """What is known of the launch that is pinned."""
 
@@ -121,7 +115,6 @@ class LaunchInfo(RecordingEvent):
     l2_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Answered(RecordingEvent):
     """What a method of the launch that is kept returned; of RunProgram the exit code."""
 

@@ -307,7 +307,6 @@ class Question:
     """The number that the messages about it carry."""
 
 
-@dataclass(frozen=True, slots=True)
 class Message(RecordingEvent):
     job: int
     state: Literal["begin", "answer", "conflicts", "end"]
@@ -334,7 +333,6 @@ class Measure:
     num_warps: int
 
 
-@dataclass(frozen=True, slots=True)
 class Measured(RecordingEvent):
     values: tuple[int, ...] = ()
     """The thread of each element, or the element at each offset in shared memory."""

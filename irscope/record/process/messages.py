@@ -314,7 +314,6 @@ class Reap:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
 class Answer(RecordingEvent):
     number: int
     value: Any = None
