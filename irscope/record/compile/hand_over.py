@@ -50,12 +50,7 @@ _NEEDS_SCRATCH = "tensor_descriptor"
 
 
 def deferred_kernel(source: Any, key: str, texts: Mapping[str, str], compiled: Callable[[], Any]) -> Any:
-    """A kernel that is being compiled.
-
-    Args:
-        texts: the stages that are known, by name.
-        compiled: waits for the kernel and returns it; raises what its compile raised.
-    """
+    """A kernel that is being compiled, with the texts of its stages so far; `compiled` waits for it, or raises."""
     return _kernel_class()(source, key, texts, compiled)
 
 
@@ -115,7 +110,6 @@ def _kernel_class() -> Any:
             return None if self._is_being_launched() else self.settle().packed_metadata
 
         def _must_settle(self) -> bool:
-            """Wait for the kernel if its launch depends on it; whether it is there."""
             text = "".join(self.known_texts.values())
             if self._error is not None or _NEEDS_SCRATCH in text or triton_api.program_watches_compiles():
                 self.settle()
@@ -208,10 +202,7 @@ def _kind_of(handler: list[Any]) -> tuple[str, Any]:
 
 
 def _managers_at(code: CodeType, place: Any) -> list[ast.expr]:
-    """The expressions that made the managers of a `with`; none if they are not known.
-
-    `place`: of what calls a manager's `__exit__`: up to Python 3.11 the whole statement, later its expression.
-    """
+    """The expressions that made the managers of a `with` at a place (up to Python 3.11, in it); none if not known."""
     if place is None or place.lineno is None or place.col_offset is None:
         return []
     lines = [linecache.getline(code.co_filename, line).encode() for line in range(place.lineno, place.end_lineno + 1)]
@@ -304,7 +295,6 @@ class Handover:
         """Whether a compile ended in this process: one alone is made here, where nothing is to be set up for it."""
 
     def takes_launches(self) -> bool:
-        """Whether the compile of a launch that is made now may end after the launch."""
         return (
             self.has_compiled
             and os.getpid() == self._process
@@ -315,10 +305,7 @@ class Handover:
         )
 
     def take(self, current: _Compile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
-        """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here.
-
-        `key`: its key in Triton's cache. `metadata`: what the stages so far noted.
-        """
+        """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here."""
         src, options = current.given
         if key in self._kernels:
             current.report(CompileDropped(current.number))
@@ -353,7 +340,6 @@ class Handover:
             self._kernels[key] = kernel
 
     def stop_where_failed(self) -> None:
-        """Raise what a launch would have raised whose compile has failed since."""
         try:
             key = (self._folder / FAILED).read_text()
         except OSError:
@@ -362,7 +348,6 @@ class Handover:
             kernel.settle()
 
     def wait_for(self, key: str) -> None:
-        """Wait until a compile that was handed over has ended, well or not."""
         pause_s = 0.001
         while key in self._kernels and self._folder.is_dir() and not (self._folder / ENDED / key).exists():
             time.sleep(pause_s)

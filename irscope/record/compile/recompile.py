@@ -47,10 +47,7 @@ _MADE_UP = re.compile(r"^(?:arg\d+|\d+)$")
 
 
 def _restore_block_arguments(module: Any, text: str) -> None:
-    """Set the locations of the loops' block arguments from the text that the module was parsed from.
-
-    If the text's loops do not match the module's, nothing is set, and only names differ.
-    """
+    """Set the locations of the loops' block arguments from the module's text; nothing if its loops do not match."""
     locations = read_locations(text, "mlir")
     loops = list(_loops(parse_mlir(text).operations, frozenset(), locations.chain_at))
     operations = _loop_operations(module)
@@ -109,7 +106,6 @@ def _loops(
 
 
 def _names_of(region: Region) -> frozenset[str]:
-    """The names of a region's values, without those of regions within it, which MLIR names later."""
     values = (
         value
         for block in region.blocks
@@ -156,10 +152,7 @@ def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_target(text: str, stage: str, launch: Launch, origin: Target, target: Target) -> _Retargeted:
-    """A launch that was recorded for `origin`, for another target.
-
-    `text` is the artifact of `stage`. Raises RecordingError if its layouts are for warps of another size.
-    """
+    """A launch recorded for `origin`, for another target; raises RecordingError for layouts of another warp size."""
     made_by, backend = triton_api.make_backend(origin), triton_api.make_backend(target)
     options, notes = _options(launch, origin, target, vars(made_by.parse_options({})), vars(backend.parse_options({})))
     launch = replace(launch, set_options=tuple(sorted(options.items())))
@@ -266,7 +259,6 @@ def with_attributes(
 
 
 def _argument_paths(path: str, kind: str) -> Iterator[str]:
-    """The path of each IR argument that a parameter of this type becomes; an empty string for a descriptor's."""
     if kind.startswith("("):
         # (*fp32, (i32, constexpr))
         for index, item in enumerate(filter(None, split_commas(kind[1:-1]))):
@@ -419,7 +411,6 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
 
 
 def _parsed(request: RecordRequest, text: str, context: Any) -> Any:
-    """The module of the text, from the IR file itself if there is one, for the parser's errors and bare locations."""
     path = Path(request.path)
     if request.compiled_launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
         return triton_api.parse_module(path, context)
@@ -448,10 +439,7 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
 def _options_of_recompile(
     request: RecordRequest, work: _Retargeted, watched: WatchedCompile, backend: Any, attributes: dict[str, Any]
 ) -> Any:
-    """The launch's own options, those that the backend sets left out, overridden by the request's.
-
-    What the backend refuses is reported with the text: the failed capture is told from others, and compiles again.
-    """
+    """The launch's own options, overridden by the request's. What the backend refuses is reported with the text."""
     replaced = dict(request.options)
     triton_api.check_options(backend, watched.target, replaced)
     for name, value in attributes.items():

@@ -18,10 +18,7 @@ _NOTHING = nullcontext()
 
 
 class Stopwatch:
-    """Notes the parts of one compile, in the order they begin, for `compile_times` to read afterwards.
-
-    Hundreds begin in a compile: a part is a list, and the block that is timed is the stopwatch itself.
-    """
+    """Notes the parts of one compile, in the order they begin: hundreds, so each is a list, timed by this itself."""
 
     def __init__(self) -> None:
         self._begun: list[list[Any]] = []
@@ -85,7 +82,6 @@ def timed_calls(current: _Current, backends: Iterable[type]) -> Iterator[None]:
 def _timed(
     current: _Current, name: str | Callable[..., str], kind: SpanKind, function: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function whose calls are timed; `name`: of each, or what gives it of the first arguments of a call."""
 
     def call(*args: Any, **keywords: Any) -> Any:
         if (stopwatch := current()) is None:

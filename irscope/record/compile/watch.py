@@ -48,11 +48,7 @@ _CurrentObserver = Callable[[], WatchedCompile | None]
 
 @contextmanager
 def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]:
-    """Report the passes of these backends' stage functions to `current()` until the end of the block.
-
-    If `current()` is None (another thread's compile, one that is not recorded), everything runs as if untapped.
-    Everything is restored on leaving, also after an exception.
-    """
+    """Report the passes of these backends' stage functions to `current()`, if not None, until the end of the block."""
     with ExitStack() as stack:
         modules = {module.__name__: module for backend in backends for module in triton_api.backend_modules(backend)}
         for module in modules.values():
@@ -119,7 +115,6 @@ class _ModuleStandIn:
 
 
 def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a builder, or collect the pass that it adds to a tapped pass manager."""
     if args and isinstance(args[0], _TappedPassManager):
         return args[0].add(name, real, args[1:], kwargs)
     observer = current()
@@ -274,7 +269,6 @@ def _watched_compile(
 
 
 def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> Any:
-    """Compile, and report how that ended."""
     watch = current.watch
     try:
         kernel = run()
@@ -294,10 +288,7 @@ def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> A
 
 
 def _read_by_script(watch: Watch, run: Callable[[Any], Any], src: Any, key: str) -> Any:
-    """The kernel of a compile that is recorded elsewhere, for a program that reads it; raises what its compile raises.
-
-    A worker leaves it in Triton's cache; what is not found there is compiled here, and not recorded again.
-    """
+    """The kernel of a compile that is recorded elsewhere: from Triton's cache, or compiled here unrecorded."""
     if watch.handover is not None:
         watch.handover.wait_for(key)
     watch.is_quiet = True
@@ -318,10 +309,7 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
-    """Report that a compile succeeded.
-
-    `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
-    """
+    """Report that a compile succeeded, by its key in Triton's cache; `cached`: the kernel, if no stage was run."""
     current.watch.reported.add(key)
     if current.watch.handover is not None:
         current.watch.handover.has_compiled = True
@@ -389,7 +377,6 @@ def _front_of(current: WatchedCompile) -> str:
 
 
 def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.CompilerKnown, source: str) -> str:
-    """The id of the capture of a compile, as far as its first stage."""
     compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
     begun = OpenCapture(current.target, current.launch)
     begun.take(events.OptionsKnown(current.number, options))
@@ -398,8 +385,6 @@ def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.Compi
 
 
 class _ToolsStandIn:
-    """Stands in for `subprocess` in a backend's module: ptxas runs under the plan."""
-
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 

@@ -37,7 +37,6 @@ from irscope.record.triton.reasons import as_printed, text_of_verified, write_er
 
 class _ProcessLog:
     def __init__(self, path: str, *, is_held_back: bool) -> None:
-        """`path`: of the file; empty where there is none. `is_held_back`: whether the compiler writes it in blocks."""
         self._path = path
         self._is_held_back = is_held_back
         self._read_to = self.size()
@@ -60,7 +59,6 @@ class _ProcessLog:
         return ""
 
     def news(self) -> str:
-        """What was printed since this was asked last."""
         begun, self._read_to = self._read_to, self.size()
         text = self.since(begun, self._read_to)
         return as_printed(text) if self._is_held_back else text
@@ -70,21 +68,18 @@ class PassLogs:
     """Cuts the output of a process where passes begin and end, and reports each piece."""
 
     def __init__(self, number: int, read: Callable[[], str], report: Callable[[Logged], None]) -> None:
-        """`number`: the compile's. `read`: gives what was printed since it was called last."""
         self._number = number
         self._read = read
         self._report = report
         self._outside: list[str] = []
 
     def pass_begins(self) -> None:
-        """What was printed until now is the stage's own."""
         self._outside.append(self._read())
 
     def pass_ends(self, stage: str, index: int) -> None:
         self._send(stage, index, self._read())
 
     def stage_ends(self, stage: str, more: str) -> None:
-        """Report what was printed in the stage outside of its passes, and `more`, which the process did not print."""
         outside, self._outside = [*self._outside, self._read(), more], []
         self._send(stage, None, "".join(outside))
 
@@ -122,8 +117,6 @@ reported with the IR before it: the limit may end the compile in one of them."""
 
 @dataclass(slots=True)
 class Watch:
-    """What is recorded of each compile, and where its events go."""
-
     sink: EventSink
     request: RecordRequest = RecordRequest(mode="script")  # noqa: RUF009 - it is immutable
     reported: set[str] = field(default_factory=set[str])
@@ -165,7 +158,6 @@ class Watch:
         return begun
 
     def resume(self, job: CompileJob) -> WatchedCompile:
-        """Go on, in this thread, with a compile that another process began."""
         resumed = WatchedCompile(self, job.number, Target.parse(job.target), job)
         self._compiles.append(resumed)
         return resumed
@@ -183,7 +175,6 @@ class Watch:
 
 class WatchedCompile:
     def __init__(self, watch: Watch, number: int, target: Target, job: CompileJob | None = None) -> None:
-        """`job`: what another process began, if this one goes on with it."""
         self.watch = watch
         self.request = watch.request
         self.number = number
@@ -247,7 +238,6 @@ class WatchedCompile:
             self.watch.sink(event)
 
     def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
-        """Time a block, where times are requested."""
         return nullcontext() if self.stopwatch is None else self.stopwatch.part(name, kind)
 
     def own_part(self) -> AbstractContextManager[None]:
@@ -463,7 +453,6 @@ class WatchedCompile:
         return True
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
-        """Report a pass's time, and the module after it if its text is recorded."""
         with self._own_time():
             self._pass_ended(step, module, duration_us)
 
@@ -525,7 +514,6 @@ class WatchedCompile:
     # The compiler's output on the process's standard error
 
     def diagnostics(self, error: BaseException) -> str:
-        """The output since the failed pass, stage or compile began."""
         printed = list(self.printed)
         if "`ptxas` stderr" in message_of(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.

@@ -44,8 +44,7 @@ _PAUSES_OF_A_POLL = round(POLL_S / _PAUSE_S)
 class Annotations:
     """A sink that passes events on, and adds those of layouts and disassembly; usable from several threads.
 
-    Nothing of that is made in the process that compiles: a crash of the compiler at a question for layouts does not
-    reach it, and it has no children of irscope's.
+    Nothing of that is made in the process that compiles, which a crash at a question for layouts would end.
     """
 
     def __init__(self, sink: EventSink, request: RecordRequest, server: LayoutServer) -> None:
@@ -143,11 +142,7 @@ class _Run:
 
 
 class Disassembly:
-    """nvdisasm at work on a cubin, in the background (it takes 50 to 500 ms).
-
-    It prints either locations or live registers, so it runs twice, at once. `result` waits and returns the text of the
-    `sass` stage; `close` stops it.
-    """
+    """nvdisasm at work on a cubin, in the background (50 to 500 ms): twice, for locations and for live registers."""
 
     def __init__(self, cubin: bytes, nvdisasm: str | Path | None, limits: ToolLimits | None = None) -> None:
         """Start nvdisasm, whose path may be None, and return at once; never raises."""
@@ -176,7 +171,6 @@ class Disassembly:
         return all(run.process.ended for run in self._runs)
 
     def count_poll(self) -> None:
-        """Count `POLL_S` seconds, after which `done` may be true because nvdisasm exceeded its limits."""
         for run in self._runs:
             if not run.process.ended:
                 run.process.count_poll()
@@ -217,7 +211,6 @@ class Disassembly:
         return format_sass(function.without_padding() for function in functions), ""
 
     def close(self) -> None:
-        """End the processes and remove what they wrote; harmless to call again."""
         for run in self._runs:
             run.process.end()
         self._runs = []
@@ -289,7 +282,6 @@ class Module:
 
     @staticmethod
     def of_text(target: Target, text: str) -> Module:
-        """Those that a TTGIR text states, and where it states none those of the target."""
         numbers = module_numbers(text)
         lanes = numbers.get("threads-per-warp", target.warp_size)
         return Module(str(target), lanes, numbers.get("num-warps", 4), numbers.get("num-ctas", 1))
@@ -358,7 +350,6 @@ class LayoutJob:
         self.ended = not self.types and not self.question.pairs
 
     def answered_types(self) -> tuple[LayoutAnswer, ...]:
-        """The answer for each type, a refusal if there is none."""
         return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types)))
 
     def take(self, message: Message) -> None:
@@ -373,7 +364,6 @@ class LayoutJob:
                 self.answers[index] = message.answer
 
     def child_died(self, how: str) -> None:
-        """Blame the type that was under way, and ask for the rest."""
         self.deaths += 1
         if (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
             self._end(LayoutRefusal("unasked", f"the compiler did not answer: the process {how}"))
@@ -395,11 +385,7 @@ class LayoutJob:
 
 
 class LayoutServer:
-    """The child process and its jobs; a context manager that ends the process.
-
-    `ask` returns at once; `poll` takes what was answered; `wait` waits for one job. Nothing here raises for what the
-    compiler does.
-    """
+    """The child process and its jobs; a context manager that ends it. Nothing raises for what the compiler does."""
 
     def __init__(self, interpreter: str | None = None) -> None:
         self._interpreter = interpreter
@@ -483,7 +469,6 @@ class LayoutServer:
 
 
 def _end_of(child: Child) -> str:
-    """How the child ended, with the last error that it printed."""
     child.wait(_LONGEST_END_S)
     outcome = child.end()
     errors = [

@@ -145,7 +145,6 @@ class OpenCapture:
                 return
 
     def generated(self, event: events.KernelGenerated) -> None:
-        """Take the graph that a kernel was generated for, if it is this one."""
         kernel = self.launch.kernel
         if kernel.name == event.name and kernel.source and kernel.source.strip() in event.data:
             self.graphs = tuple(dict.fromkeys((*self.graphs, event.origin)))
@@ -173,7 +172,6 @@ class OpenCapture:
         self.job = self.begun = None
 
     def with_contents(self, launch: Launch) -> Launch:
-        """Its launch with what the tensors held, as far as that was reported."""
         if launch.record is None or not self.contents:
             return launch
         return replace(launch, record=launch.record.with_contents(self.contents))
@@ -258,14 +256,8 @@ def bar_of(ended: int, expected: int) -> str:
 
 
 class Assembly:
-    """Takes events one by one; `captures()` is what they amount to so far."""
-
     def __init__(self, request: RecordRequest, command: str | None = None, process: str = "") -> None:
-        """As for a process of a recording.
-
-        `command`: what the user typed; None for the command of irscope that runs now. `process`: how messages name the
-        process, if it is not the program's first.
-        """
+        """`command`: what the user typed; None for the one that runs now. `process`: as messages name it."""
         self._process = (("process", process),) if process else ()
         if command is None:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
@@ -404,10 +396,9 @@ class Assembly:
                 self.fail(number, kind, message, output)
 
     def ends_at(self, number: int) -> None:
-        """The program ends where it launches a kernel: what it did after that, it would not have done.
+        """The program ends where it launches a kernel: it would not have done what it did after that.
 
-        The compile of that kernel was handed over, and the program went on, but then it failed, or what it made could
-        not be loaded: outside of any handler, the launch would have ended the program.
+        The compile was handed over, and failed, or what it made could not be loaded.
         """
         item = self._open[number]
         for other in [one for one in self._open if one > number]:
@@ -479,7 +470,6 @@ class Assembly:
         return {id_: item.launch for id_, item in self._left_out.items()}
 
     def known(self, number: int) -> KnownCompile:
-        """How a compile can be left out of another recording, but for its capture."""
         item = self._open[number]
         return KnownCompile(item.front, next(iter(item.hashes), ""))
 

@@ -97,7 +97,6 @@ class MessageStream:
         return self._descriptor
 
     def has_data(self) -> bool:
-        """Whether something came that is to be read: messages, a part of one, or the end."""
         return not self.at_end and bool(self._poll.poll(0))
 
     def read(self, timeout_s: float) -> list[RecordingEvent]:
@@ -221,11 +220,10 @@ def child_process(
     echo: Callable[[str], None] | None = None,
     ahead: tuple[str, ...] = (),
 ) -> Iterator[Child]:
-    """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
+    """Run a module with the DESCRIPTOR of its socket as its argument until the end of the block.
 
-    `folder`: for its log and its temporary files; this process removes it. `interpreter`: a Python with another Triton.
-    `echo`: gets what it prints, as it comes. `ahead`: modules that it may find imported (`warm_children`). Raises
-    RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files. `interpreter`: a Python with another Triton. `ahead`: modules that it
+    may find imported. Raises RecordingError if the interpreter cannot be started.
     """
     environment = _child_environment(folder)
     log = folder / _LOG
@@ -278,7 +276,6 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
 
 
 def _child_environment(folder: Path | None = None) -> dict[str, str]:
-    """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
     # A process of irscope's own is none of the program's.
@@ -368,10 +365,7 @@ def imports_torch_ahead() -> bool:
 
 
 class ForkServer:
-    """A process whose forks have imported what it has; its answers come in the order of the commands."""
-
     def __init__(self, child: Child, environment: Mapping[str, str]) -> None:
-        """`environment`: what the child was started with."""
         self._child = child
         self._environment = environment
         self._numbers = count()
@@ -391,7 +385,6 @@ class ForkServer:
         return self._answer(number)
 
     def fork(self, environment: Mapping[str, str], module: str, descriptor: int, output: IO[bytes]) -> _ServedProcess:
-        """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
             given = self._environment
@@ -408,7 +401,6 @@ class ForkServer:
             os.close(read_end)
 
     def reaped(self, pid: int) -> int:
-        """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
         return self._answer(self._send(Reap(next(self._numbers), pid)))
 
     def _send(self, command: Import | Fork | Reap, descriptors: Sequence[int] = ()) -> int:
@@ -426,8 +418,6 @@ class ForkServer:
 
 
 class _ServedProcess:
-    """A fork of a server, with the methods that a Child calls."""
-
     returncode: int | None = None
 
     def __init__(self, pid: int, stdin: IO[bytes], server: ForkServer) -> None:
@@ -462,7 +452,6 @@ class _Warm:
         self._held.close()
 
     def begin(self) -> None:
-        """Start a server; what prevents it is told where one is needed."""
         with contextlib.suppress(Exception):
             for standard in range(3):
                 # A socket must not get the number of one that is closed.
@@ -486,7 +475,6 @@ class _Warm:
             return None
 
     def server(self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> ForkServer:
-        """The server for such children; raises why there is none."""
         kind = _kind_of(interpreter, environment, modules)
         if kind not in self._servers:
             try:
@@ -516,7 +504,6 @@ _warm: ContextVar[_Warm | None] = ContextVar("_warm", default=None)
 
 
 def _kind_of(interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> tuple[object, ...]:
-    """What a server and its forks must have in common."""
     early = frozenset(
         (name, value)
         for name, value in environment.items()

@@ -50,15 +50,11 @@ class Note(RecordingEvent):
 
 
 class SourceRead(RecordingEvent):
-    """A Python file that locations of the IR point into."""
-
     path: str
     data: str
 
 
 class KernelGenerated(RecordingEvent):
-    """TorchInductor has generated a kernel for a graph."""
-
     name: str
     origin: GraphOrigin
     data: str

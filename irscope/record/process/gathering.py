@@ -43,13 +43,11 @@ killed would take more with it."""
 class Completion:
     """The captures of one process: each is handed on once its compile ended, its launch and its annotations are known.
 
-    From then on its texts are in its file: that of `keep`, or a temporary one that the captures own. A
-    capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
-    note on the whole recording) are added by `finish`.
+    From then on its texts are in its file, that of `keep` or a temporary one. Facts that come later still (the times of
+    an autotuning, a note on the whole recording) are added by `finish`.
     """
 
     def __init__(self, request: RecordRequest, keep: Keep | None, server: LayoutServer, process: str = "") -> None:
-        """`server`: is asked for layouts. `process`: as `Assembly` has it."""
         self.assembly = Assembly(request, process=process)
         self.annotations = Annotations(self._take, request, server)
         self._keep = keep
@@ -87,14 +85,12 @@ class Completion:
                 self._keep(self.assembly.capture(number))
 
     def _hand_on(self, *, of_launches: bool = True) -> None:
-        """Hand on the compiles of which all is known; without `of_launches`, that may be all but the launch."""
         for number in list(self._waits):
             awaits_launch = of_launches and self.assembly.awaits_launch(number)
             if not (awaits_launch or self.annotations.is_under_way(number)):
                 self._put(number)
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
-        """Hand on a compile whose process ended before it did, as failed."""
         self.assembly.fail(number, kind, message, output)
         self._put(number)
 
@@ -250,10 +246,7 @@ class _Worker:
 
 
 class CompileWorkers:
-    """Makes the compiles that are handed over, and feeds what comes of them to the completion of the script's process.
-
-    A context manager that ends the workers.
-    """
+    """Makes the compiles that are handed over, and feeds their events to the completion of the script's process."""
 
     def __init__(
         self,
@@ -286,7 +279,6 @@ class CompileWorkers:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that the script should wait too."""
         return len(self._waiting) >= _MOST_WAITING * self._most
 
     @property
@@ -344,7 +336,6 @@ class CompileWorkers:
         worker.printed = len(output)
 
     def _note_end(self, job: CompileJob, output: bytes) -> None:
-        """Let the script know, which may wait for the kernel."""
         self._outputs[job.number] = output
         if self._echo is not None and output:
             self._echo(output.decode("utf-8", "replace"))

@@ -37,8 +37,6 @@ class MessageError(RecordingError):
 
 
 class MessageWriter:
-    """Writes messages to a pipe, socket or file, each whole before the next; usable from several threads."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
@@ -126,10 +124,7 @@ _HIGH_DESCRIPTOR, _ROOM = 1024, 32
 
 
 def serve_parent(descriptor: int, work: Callable[[Iterator[Any], Callable[[Any], None]], None]) -> int:
-    """Do the commands that come through a socket; returns the exit code.
-
-    `work` gets the commands, as they come, and a function that sends events.
-    """
+    """Do the commands that come through a socket, with `work(commands, sink of events)`; returns the exit code."""
     _end_with_parent(0)
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -308,8 +303,6 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Reap:
-    """Have it wait for the end of a process."""
-
     number: int
     pid: int
 

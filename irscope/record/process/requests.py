@@ -28,10 +28,7 @@ _MOST_FILES = 200
 
 
 def _refuse_unknown_kernel(path: Path, kernel: str) -> None:
-    """Raise RecordingError where no function that a program could launch has the name of a kernel.
-
-    What cannot be decided by reading is left to the run: a program that imports other packages, or makes functions.
-    """
+    """Raise RecordingError where no function of a program has a kernel's name, as far as reading it decides that."""
     functions: dict[str, bool] = {}
     waiting, seen = [path], set[Path]()
     while waiting:
@@ -61,7 +58,6 @@ def _refuse_unknown_kernel(path: Path, kernel: str) -> None:
 
 
 def _name_of(node: ast.AST) -> str:
-    """What a node of a program reads: a name, an attribute, or a module that it imports."""
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
@@ -78,7 +74,6 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def imports_beside(tree: ast.Module, file: Path, root: Path) -> Iterator[tuple[str, list[Path]]]:
-    """The module of each import of a program's file, and the files beside the program, in `root`, that it may mean."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, list(_module_files(root, alias.name))) for alias in node.names)
@@ -90,7 +85,6 @@ def imports_beside(tree: ast.Module, file: Path, root: Path) -> Iterator[tuple[s
 
 
 def _module_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a module and of the packages around it, those that are there."""
     folder = root
     for part in filter(None, name.split(".")):
         for file in (folder / f"{part}.py", folder / part / "__init__.py"):
@@ -228,7 +222,6 @@ class CompileJob:
 
 
 def default_jobs() -> int:
-    """One for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -246,10 +239,7 @@ def request_for(
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit.
 
-    Args:
-        source: the file, or a `@triton.jit` function.
-        record_options: the options; without them, `keywords` as `RecordingOptions.of` takes them.
-        kernel: the kernel's name; empty for every one.
+    `source`: the file, or a `@triton.jit` function. `keywords`: in place of `record_options`, as its `of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
     try:
@@ -366,10 +356,7 @@ def _checked(request: RecordRequest, name: str) -> RecordRequest:
 def request_from_capture(
     capture: Capture, record_options: RecordingOptions | None = None, **keywords: Any
 ) -> RecordRequest:
-    """The request to compile a capture's own `source` again; raises RecordingError where it holds none.
-
-    `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
-    """
+    """The request to compile a capture's own `source` again; raises RecordingError where it holds none."""
     record_options = record_options or RecordingOptions.of(keywords)
     is_planned = record_options.plan != capture.plan
     _refuse_wrong_names(

@@ -100,11 +100,8 @@ def record_request(
 ) -> Recording:
     """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
-    `progress` gets a text of what is under way; `echo` gets what the child prints, as it comes. `keep` gets each
-    capture when its compile ends, and again when more is known of it.
-
-    Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
-    where that happened for each.
+    `keep` gets each capture when its compile ends, and again when more is known of it. Raises what the child refused
+    with, and RecordingError where it died before it began; of several targets, where that happened for each.
     """
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
@@ -168,7 +165,6 @@ def _record_one(
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
-    """The captures of the first process, and of each other those that are not among them yet."""
     files = [*recordings[0].files]
     known = {file.facts.id for file in files}
     for captures in recordings[1:]:
@@ -193,7 +189,6 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
 
 
 def _complete_failures(request: RecordRequest, completion: Completion, captures: StoredCaptures) -> int:
-    """Give the captures that failed in a pass the IR before it; returns the signal that interrupted that, or 0."""
     if request.snapshots != "triton":
         return 0
     try:
@@ -220,10 +215,9 @@ def _imports_of(request: RecordRequest) -> tuple[str, ...]:
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
-    """A capture that failed in a pass, with that pass and the IR just before it.
+    """A capture that failed in a pass, with that pass and the IR just before it, by another compile in the time left.
 
-    The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
-    from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
+    The passes on the LLVM dialect run together and are not printed.
     """
 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
@@ -260,7 +254,6 @@ class _Followed:
         noted: Noted,
         stack: ExitStack,
     ) -> None:
-        """Start it; `stack` ends it."""
         self._progress = progress
         self._noted = noted
         server = self._server = stack.enter_context(LayoutServer(request.interpreter))
@@ -354,7 +347,6 @@ class _Followed:
 
     @property
     def completions(self) -> list[Completion]:
-        """Of the program's first process, then of the others."""
         return [self.completion, *self.others.completions]
 
 
@@ -366,10 +358,7 @@ def check_end(
     timeout_s: float,
     stopped_by: int = signal.SIGINT,
 ) -> None:
-    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with.
-
-    `stopped_by`: the signal that interrupted it.
-    """
+    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with."""
     if ending == "timeout":
         assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
     elif ending == "interrupt":

@@ -50,7 +50,6 @@ def silence_known_noise() -> None:
 
 
 def compile_function() -> Any:
-    """`triton.compile`, as it stands now."""
     return compile_owners()[0].compile
 
 
@@ -106,7 +105,6 @@ def timed_functions(backends: Iterable[type]) -> Iterator[tuple[Any, str, str]]:
 
 
 def dtype_named(name: str) -> Any:
-    """A type of `triton.language` by its name there, or None."""
     import triton.language as tl
 
     value = getattr(tl, name, None)
@@ -203,12 +201,10 @@ def backend_modules(backend: type) -> tuple[ModuleType, ...]:
 
 
 def is_compiler_module(value: Any) -> bool:
-    """Whether a value is one of the compiler's own C++ modules (`ir`, `passes`, `nvidia`, …)."""
     return isinstance(value, ModuleType) and value.__name__.startswith("triton._C")
 
 
 def is_mlir_module(value: Any) -> bool:
-    """Whether what a stage returned is an MLIR module, not a text or a binary."""
     return hasattr(value, "get_entry_func_name")
 
 
@@ -228,7 +224,6 @@ def new_context(*backends: Any) -> Any:
 
 
 def layout_builder(context: Any) -> Any:
-    """A builder that converts layouts: between types of values, Gluon's objects and linear layouts."""
     from triton._C.libtriton import gluon_ir
 
     return gluon_ir.GluonOpBuilder(context)
@@ -323,10 +318,7 @@ def language_of(name: str) -> Any:
 
 
 def nvidia_tools() -> dict[str, Path]:
-    """The programs of the CUDA toolkit that the wheel carries: ptxas, nvdisasm, cuobjdump. Does not import Triton.
-
-    As in Triton, TRITON_NVDISASM_PATH names another nvdisasm.
-    """
+    """The programs of the CUDA toolkit in the wheel, by name; TRITON_NVDISASM_PATH names another nvdisasm."""
     folder = package_folder() / "backends" / "nvidia" / "bin"
     tools = [(path.name, path) for path in sorted(folder.glob("*"))]
     tools.append(("nvdisasm", Path(os.environ.get("TRITON_NVDISASM_PATH", ""))))
@@ -370,10 +362,7 @@ def knob(group: str, name: str, value: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def private_cache(folder: Path) -> Iterator[None]:
-    """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written.
-
-    Its keys name Triton by its version: a digest of all its files, which Triton makes in each process, takes 0.4 s.
-    """
+    """Move Triton's cache to a folder until the end of the block, with a key that names Triton by its version: fast."""
     from triton.runtime import cache
 
     with knob("cache", "dir", str(folder)), replaced(cache, "triton_key", triton_version):
@@ -416,7 +405,6 @@ def active_gpu_target() -> Any:
 
 
 def active_target() -> Target:
-    """The active driver's target; raises TargetError without one."""
     try:
         return target_of(active_gpu_target())
     except Exception as error:
@@ -468,10 +456,7 @@ def compiler_state() -> Any:
 
 
 def parsed_source(job: Any, parse: Any) -> Any:
-    """A source for `triton.compile` whose front end has run: `parse(context)` gives the module that it goes on with.
-
-    `job`: with the kernel's `name`, the `extension`, `language` and `source_key` of the source, and its `texts`.
-    """
+    """A source for `triton.compile` whose front end has run: `parse(context)` gives the module that it goes on with."""
     from triton.compiler.compiler import ASTSource
 
     class ParsedSource(ASTSource):

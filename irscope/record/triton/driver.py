@@ -34,11 +34,7 @@ _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 def _check_arguments(
     source: Any, metadata: Any, arguments: tuple[Any, ...], backend_name: str, is_host: _IsHost
 ) -> None:
-    """Raise what Triton raises for a pointer argument that the GPU cannot reach.
-
-    `source`: what was compiled, Triton's `ASTSource`; another kind has no signature, and is not checked. `metadata`:
-    the compiled kernel's. `arguments`: the launch's, constants included. `backend_name`: `nvidia` or `amd`.
-    """
+    """Raise what Triton raises for a pointer argument that the GPU cannot reach; `arguments`: constants included."""
     signature = getattr(source, "signature", None)
     if not isinstance(signature, dict):
         return
@@ -79,10 +75,9 @@ def refusal_of(backend_name: str) -> str:
 
 
 def binary_use(binary: bytes, name: str) -> tuple[int, int]:
-    """(registers, spilled words) of one kernel of a cubin or an hsaco file, as the driver reports them on loading.
+    """(registers, spilled words) of one kernel of a cubin or an hsaco file (`.vgpr_count`), as the driver reports them.
 
-    Source: for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`). A binary that cannot be
-    read gives 32 registers as a placeholder value, and no spills; never 0 registers, for scripts divide by that number.
+    Of a binary that cannot be read 32 registers and no spills; never 0 registers, by which scripts divide.
     """
     registers: int | None = None
     spills = 0
@@ -280,10 +275,7 @@ class _VirtualLauncher:
 
 
 class _VirtualDriver:
-    """A driver as `triton.runtime.driver.set_active` takes it."""
-
     def __init__(self, part: DevicePart, target: Any, on_launch: OnLaunch | None, bare_interface: Any) -> None:
-        """As `install_driver`; `target`: backend, architecture and warp size, as Triton's own target object."""
         self.part = part
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
@@ -361,7 +353,6 @@ class _VirtualDriver:
             self._functions.add(function)
 
     def release(self) -> None:
-        """Unload all kernels, and remove them from the caches of their functions."""
         for kernel in self._kernels:
             kernel.module = kernel.function = kernel._run = None
         for function in self._functions:
@@ -375,9 +366,8 @@ def install_driver(
 ) -> _VirtualDriver:
     """Make a virtual GPU the one that Triton compiles for, until `patches` are closed.
 
-    `part`: the device whose properties it reports. `arch`: the architecture to compile for; that of `part`, or a
-    relative of it that has no row of its own. `bare_interface`: the device interface for a program that has not
-    imported torch.
+    `part`: the device whose properties it reports, for an architecture `arch` that may have no part of its own.
+    `bare_interface`: the device interface for a program that has not imported torch.
     """
     from triton.backends import backends
     from triton.compiler.compiler import CompiledKernel

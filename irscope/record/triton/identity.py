@@ -46,10 +46,7 @@ _seen: dict[str, dict[str, Any]] = {}
 
 
 def digest_of_file(path: Path) -> str:
-    """A digest of a file's contents; of a shared library, of the loaded parts only, so that stripping changes nothing.
-
-    Raises OSError where it cannot be read.
-    """
+    """A digest of a file's contents, of a shared library of the loaded parts alone: stripping changes nothing."""
     state = path.stat()
     # The inode's change time cannot be set back, so it shows a file that was replaced in place.
     known = [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
@@ -98,10 +95,7 @@ def _digest(path: Path, size: int) -> str:
 
 
 def _loaded_ranges(header: bytes, data: mmap.mmap) -> list[tuple[int, int]]:
-    """The (start, end) of each loaded segment of a 64-bit little-endian ELF file; empty for any other file.
-
-    Symbol tables and debug information are not loaded. Source: the System V ABI, ELF-64 object file format.
-    """
+    """The (start, end) of each loaded segment of a 64-bit ELF file (System V ABI); empty for any other."""
     if not header.startswith(b"\x7fELF\x02\x01"):
         return []
     (offset,) = struct.unpack_from("<Q", header, 32)
@@ -172,10 +166,7 @@ _YES, _NO = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n")
 
 
 def compiler_parts(target: Target, backend: Any, extern_libs: Iterable[tuple[str, str]] = ()) -> Rows:
-    """(file, digest of its contents) for all that makes a target's code; the same for the same wheel anywhere.
-
-    `backend`: Triton's compiler class for the target. `extern_libs`: (name, path) of the bitcode linked in.
-    """
+    """(file, digest of its contents) for all that makes a target's code, bitcode of `extern_libs` (name, path) too."""
     linked = {f"bitcode {name}": Path(path) for name, path in extern_libs}
     files = _files_of(triton_api.package_folder(), backend)
     rows = {name: path for name, path in files if path not in linked.values()}
@@ -206,8 +197,7 @@ def _name(path: Path, folder: Path) -> str:
 def code_variables(backend: str) -> Rows:
     """(name, value) of the current environment variables that decide the code of a backend (`cuda`, `hip`).
 
-    Triton's own list for its cache key, without those that only print, and with those that are missing there. A path is
-    replaced by a digest of its contents.
+    Triton's own list for its cache key, without those that only print, and with those that are missing there.
     """
     values = triton_api.cache_invalidating_environment()
     values |= {name: os.environ[name] for name in _NOT_IN_TRITONS_KEY if os.environ.get(name)}
@@ -256,10 +246,7 @@ def _compiler_variables() -> dict[str, str]:
 
 
 def compiler_fingerprint() -> str:
-    """A text that changes with the installed Triton: its Python, its libraries, its tools, and what it is told.
-
-    It is equal for two environments only where one IR gives the same code for any target.
-    """
+    """A text that changes with the installed Triton: its Python, its libraries, its tools, and what it is told."""
     rows = {
         row
         for backend in triton_api.backend_classes()
@@ -279,9 +266,8 @@ _FILES = (
 
 
 def installed_identity() -> str:
-    """A text that changes with each installation, and with the variables that it reads and the files that they name.
-
-    Empty where a variable names a folder, whose contents may change; raises MissingTool without a Triton.
+    """A text that changes with each installation, and with the variables and files that it reads; empty where one of
+    these is a folder. Raises MissingTool without a Triton.
     """
     variables = sorted(_compiler_variables().items())
     named = [Path(value) for _, value in variables if os.sep in value]
@@ -300,10 +286,7 @@ _PROCESSOR = re.compile(rb"\0(gfx[0-9a-f]{3,4})(?=\0)")
 
 
 def check_architecture(target: Target) -> None:
-    """Raise TargetError for an architecture that neither irscope knows nor the installed Triton's own tools.
-
-    A newer Triton's new architecture is taken: its ptxas lists it, its AMD library names it.
-    """
+    """Raise TargetError for an architecture that neither irscope knows nor the installed Triton's own tools list."""
     if target in KNOWN_TARGETS or target.backend not in ("cuda", "hip"):
         return
     taken = _listed_by_ptxas(target) if target.backend == "cuda" else _named_in_libraries(target)
@@ -347,10 +330,7 @@ _PLUGINS = ("TRITON_PASS_PLUGIN_PATH", "TRITON_PLUGIN_PATHS")
 
 
 def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
-    """Raise PlanError for a rule that no pass of this Triton can match; what cannot be decided is left to the compile.
-
-    `backends`: those that are compiled for, where they are known.
-    """
+    """Raise PlanError for a rule that no pass of this Triton, for `backends` if they are known, can match."""
     rules = [rule for rule in (*plan.disabled, *plan.only) if rule.name != "*"]
     if not rules or any(name in os.environ for name in _PLUGINS):
         return
@@ -444,7 +424,6 @@ def _has_argument(folder: Path, *names: str) -> bool:
 
 
 def probe() -> dict[str, Any]:
-    """Versions, supported and refused targets, the GPU, and the tools in the package."""
     answer: dict[str, Any] = dict.fromkeys(("error", "triton", "untried", "torch", "gpu"), "")
     answer |= {"backends": [], "targets": [], "refused": [], "tools": {}}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -477,10 +456,7 @@ if __name__ == "__main__":
 
 
 def filecheck_program() -> Path:
-    """FileCheck: that of the installed Triton (3.6 to 3.9 carry it beside their modules), else one on the PATH.
-
-    Raises MissingTool where there is neither.
-    """
+    """FileCheck: that of the installed Triton (3.6 to 3.9 carry it), else one on the PATH; raises MissingTool."""
     try:
         program = package_folder() / "FileCheck"
         if program.is_file() and os.access(program, os.X_OK):

@@ -70,10 +70,7 @@ class Patches(ExitStack):
 
 
 class AfterImport(MetaPathFinder, AbstractContextManager[None]):
-    """Within the block, calls `action(module)` once: now if the module is imported already, else after its import.
-
-    Example: `with AfterImport("torch", patch): …`
-    """
+    """Within the block, calls `action(module)` once: now if the module is imported already, else after its import."""
 
     def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
         self.name = name

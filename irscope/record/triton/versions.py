@@ -69,7 +69,6 @@ class _PrivateName:
 
     @property
     def text(self) -> str:
-        """`triton.runtime.jit.JITFunction._pack_args`."""
         return f"{self.module}.{self.name}".rstrip(".")
 
     def is_present(self) -> bool:
@@ -147,10 +146,7 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
 
 
 def require_names(*, virtual: bool) -> None:
-    """Raise MissingTool, in one sentence, for the first name that the installed Triton lacks.
-
-    `virtual`: whether a program is to run without a GPU.
-    """
+    """Raise MissingTool for the first name that the installed Triton lacks; `virtual`: without a GPU, too."""
     for row in PRIVATE_NAMES:
         if row.is_required and (virtual or not row.by_virtual_gpu) and not row.is_present():
             raise MissingTool(refusal_of(f"has no {row.text}, without which irscope cannot {row.needed_for}"))
