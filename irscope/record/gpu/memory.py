@@ -101,7 +101,6 @@ class _Storage:
 
     @property
     def touched_bytes(self) -> int:
-        """Bytes that the views on it cover, each counted once."""
         covered, end = 0, -1
         for first, last, _ in sorted(self.extents):
             covered += max(0, last - max(first, end))
@@ -134,7 +133,6 @@ class KeptArguments:
         uses: PointerUses,
         arithmetic: ArithmeticPrecision | None = None,
     ) -> None:
-        """Copy the memory behind every tensor; raises RecordingError where that cannot be done."""
         self.uses = uses
         self.arithmetic = arithmetic or ArithmeticPrecision()
         self._longest = 1
@@ -223,7 +221,6 @@ class KeptArguments:
         )
 
     def fill(self, poison: int = 0) -> None:
-        """Put every copy as it was at the launch, its outputs poisoned."""
         for storage in self.storages:
             storage.fill(poison)
 
@@ -234,10 +231,9 @@ class KeptArguments:
                 storage.body.copy_(storage.pristine)
 
     def take_reference(self, run: Run, others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()) -> None:
-        """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with.
+        """Run the empty plan's launch, twice, and keep what it leaves.
 
-        `others`: makes launches that differ from it in the order or the rounding of its arithmetic alone, each with its
-        name; called once, where a variant's result is not identical.
+        `others`: makes launches that differ in the order or the rounding of their arithmetic alone, each with its name.
         """
         self._run, self._others = run, others
         self.fill(0)
@@ -278,7 +274,6 @@ class KeptArguments:
         return agreement_of(runs, self.noise, self.noise_of)
 
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
-        """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
         changed = [(storage, storage.reference) for storage in self.storages if storage.reference is not None]
         coarse = [
             self._epsilon(storage) for storage in self.storages if storage.is_movable and self._is_coarse(storage)
@@ -309,7 +304,6 @@ class KeptArguments:
         return self.arithmetic.reads_tf32 and storage.dtype == torch.float32
 
     def _epsilon(self, storage: _Storage) -> float:
-        """A unit in the last place, relative to the least value that has it."""
         format_ = float_format(storage.dtype)
         return _TF32_EPSILON if self._is_tf32(storage) or format_ is None else torch.finfo(format_).eps
 

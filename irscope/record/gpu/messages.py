@@ -14,8 +14,6 @@ from irscope.record.process.requests import RecordRequest
 
 @dataclass(frozen=True, slots=True)
 class CheckScript:
-    """Run a script, and check its launches."""
-
     request: RecordRequest
     launch: int | None = None
     """Only the launches of this compile, from 1."""

@@ -31,7 +31,7 @@ _REGISTERS = """
 
 
 def entry(body: str, before: str = "", after: str = "", shared: bool = False) -> str:
-    """Write a kernel `k(out, data, sink, n)` that stores for each CTA the clocks until all its warps did `body`.
+    """Write a kernel that stores for each CTA in `out` the clocks until all its warps did `body`.
 
     `%rd1` is `data`, `%rd2` is `sink`, `%r1` the thread, `%r2` the CTA, `%r3` n, `%r4` the address of shared memory.
     """
@@ -62,7 +62,6 @@ ret;
 
 
 def assemble(text: str) -> bytes:
-    """Assemble PTX for the GPU that is there; raises RuntimeError with the assembler's message."""
     tool = triton_api.nvidia_tools()["ptxas"]
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "k.ptx"), Path(folder, "k.cubin")
@@ -95,7 +94,6 @@ class LoadedKernel:
     def launch(
         self, ctas: int, threads: int, tensors: Sequence[torch.Tensor], n: int = 0, shared_bytes: int = 0
     ) -> None:
-        """Launch on torch's current stream; `tensors`: out, data and sink."""
         values = [ctypes.c_uint64(tensor.data_ptr()) for tensor in tensors] + [ctypes.c_uint32(n)]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -119,7 +117,6 @@ class TimedKernel:
 
 
 def looped(lines: str, count: int = LOOP) -> str:
-    """Repeat lines in a loop of the kernel."""
     return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
 
 
@@ -225,10 +222,7 @@ def launch_seconds(bench: Microbenchmarks) -> list[float]:
 
 
 def latency(bench: Microbenchmarks, cache: str, span: int, stride: int, *, warm: bool) -> list[float]:
-    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`.
-
-    `warm`: whether what the loads read stays in L2 between two launches.
-    """
+    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`."""
     places = torch.randperm(span // stride, device="cuda") * stride
     bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
     # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.

@@ -46,8 +46,6 @@ _ERROR = re.compile(r"^==ERROR== (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Nsight:
-    """Nsight Compute's command line, as it is installed here."""
-
     path: str
     version: str
     """`2025.3.1.0`; empty if it does not say one."""
@@ -96,14 +94,7 @@ def profile_launch(
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> tuple[Profile, ...]:
-    """The counters of a script's launch, for each of some captures of it.
-
-    Args:
-        nsight: what `find_nsight` found.
-        request: the script, as `requests.request_for` makes it, with an empty plan.
-        captures: the launch as it was recorded, and variants of it; each is launched once, on the same inputs.
-        progress: gets a text of what is under way.
-        echo: gets what the script prints, as it comes.
+    """The counters of a script's launch, for each of some captures of it, all on its inputs.
 
     Raises NoDevice without a GPU, DeviceFault where a launch fails, and RecordingError where the script makes another
     launch this time, or Nsight Compute may not read the counters.

@@ -65,8 +65,6 @@ class SanitizerReport:
 
 @dataclass(frozen=True, slots=True)
 class SanitizerRun:
-    """What came of a script under a sanitizer."""
-
     sanitizer: Sanitizer
     captures: tuple[Capture, ...]
     reports: tuple[SanitizerReport, ...]
@@ -107,11 +105,6 @@ def sanitize_script(
 ) -> SanitizerRun:
     """Run a script on the GPU under a sanitizer.
 
-    Args:
-        request: of a file, as `requests.request_for` makes it.
-        sanitizer: `concurrency` for shared memory, mbarriers and asynchronous copies, `global` for races between
-            programs, `memory` for accesses out of bounds.
-
     Raises NoDevice where nothing ran, and MissingTool where this Triton has no such pass, or compute-sanitizer is not
     installed.
     """
@@ -137,10 +130,7 @@ def sanitize_script(
 
 
 def exactly(checked: ScriptCheck) -> ScriptCheck:
-    """The launches of a script under the fp sanitizer, whose floats are numbers of a ring: equal in all bits, or other.
-
-    Raises MissingTool where its pass did not run.
-    """
+    """The launches under the fp sanitizer, whose floats are numbers of a ring: equal in all bits, or other."""
     require_instrumented(checked.captures, "fp")
     rows: list[LaunchChecked] = []
     for row in checked.launches:
@@ -194,7 +184,6 @@ def read_reports(output: str, captures: Sequence[Capture] = ()) -> tuple[Sanitiz
 
 
 def _reported(text: str) -> Iterator[SanitizerReport]:
-    """Each report in a text, one for each thread, with the place as it was printed."""
     what, place = "", ""
     for line in text.splitlines():
         if line.startswith("========="):

@@ -45,8 +45,6 @@ _LONGEST_END_S = 5.0
 
 
 class DeviceProcess:
-    """A child that runs a script on the GPU; `device_process` starts it."""
-
     def __init__(self, child: Child, assembly: Assembly, annotations: Annotations, progress: Progress | None) -> None:
         self.assembly = assembly
         """What it has recorded so far."""
@@ -65,10 +63,7 @@ class DeviceProcess:
         self._child.send(command)
 
     def read(self, timeout_s: float | None) -> RecordingEvent | None:
-        """The next event, also fed to the assembly; None once the process has ended.
-
-        Raises TimeoutError if none comes for `timeout_s` seconds.
-        """
+        """The next event, also fed to the assembly; None once the process has ended. Raises TimeoutError."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._waiting:
             left_s = LONGEST_WAIT_S if deadline is None else min(LONGEST_WAIT_S, deadline - time.monotonic())
@@ -96,10 +91,7 @@ def device_process(
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[DeviceProcess]:
-    """Start the child with its first command, until the end of the block.
-
-    `folder`: for what it prints, and its temporary files. Raises RecordingError if the interpreter cannot be started.
-    """
+    """Start the child with its first command, until the end of the block; its files are in `folder`."""
     module = "irscope.record.gpu.child"
     request = first.request
     with (
@@ -136,7 +128,6 @@ class DeviceSession:
 
     @property
     def baseline(self) -> Capture:
-        """The launch as it was recorded on the GPU, under the empty plan."""
         self._started()
         assert self._baseline is not None
         return self._baseline
@@ -148,10 +139,7 @@ class DeviceSession:
         return self._info
 
     def check(self, capture: Capture) -> Agreement:
-        """Run a variant on the launch's own inputs, and compare what it writes with what the baseline writes.
-
-        Raises UsageError where it is no variant of this launch: other parameters, constants or target.
-        """
+        """Run a variant on the launch's inputs, and compare what it writes; raises UsageError for another launch's."""
         if (why := why_not_runnable(capture)) is not None:
             return Agreement("failed", detail=why)
         require_variant(capture, self.baseline, self.info.launch)
@@ -163,11 +151,7 @@ class DeviceSession:
             return Agreement("fault", detail=str(fault))
 
     def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
-        """Time variants and the baseline, interleaved: for each its times, and its ratio to the baseline.
-
-        `rounds`: how often each is launched, 6 at least. `cold`: flush the L2 before each launch. Raises DeviceFault
-        where one of them faults or hangs: `check` each before.
-        """
+        """Time variants and the baseline, interleaved: for each its times and its ratio. `check` each before."""
         return self.time_all(captures, rounds=rounds, cold=cold)[1]
 
     def time_all(
@@ -197,10 +181,7 @@ class DeviceSession:
         self._ask("store_inputs", str(folder))
 
     def make_again(self, inputs: Path, outputs: Path) -> str:
-        """Make the launch on the inputs that another session stored, and store what it leaves; or say why not.
-
-        Raises DeviceFault where the launch faults, and TimeoutError where it does not end.
-        """
+        """Make the launch on stored inputs, and store what it leaves; or say why not. Raises DeviceFault."""
         return self._ask("make_again", str(inputs), str(outputs))
 
     def check_outputs(self, folder: Path) -> Agreement:
@@ -321,13 +302,8 @@ def device_session(
 ) -> Iterator[DeviceSession]:
     """Run a script on the GPU up to one of its launches, and hold that for variants to be checked and timed.
 
-    Args:
-        request: the script, as `requests.request_for` makes it, with an empty plan.
-        launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
-        progress: gets a text of what is under way.
-
-    Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
-    script ends without that launch.
+    `launch`: the number of its compile, from 1; None for the first launch that is not autotuning's. Raises NoDevice,
+    UsageError for what is no script or has a plan, and RecordingError where the script ends without that launch.
     """
     require_script(request)
     if request.plan:
@@ -373,14 +349,10 @@ _BLOCKS = 20
 
 
 def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 100, cold: bool = True) -> Measurement:
-    """Compare what two sessions' launches leave, on the inputs of the first, and time them in turn.
+    """Compare what two sessions' launches leave, on the inputs of the first, and time them in up to 20 turns.
 
-    The sessions take turns in up to 20 blocks of rounds, the one first, then the other. The ratio is of the medians of
-    blocks that follow each other, and its interval holds what a second copy of the first one's program differs from
-    the first.
-
-    `rounds`: launches of each that are timed, 6 at least. `cold`: flush the L2 before each. Raises UsageError for
-    fewer rounds, and DeviceFault where a launch faults or hangs while it is timed.
+    The ratio is of the medians of turns that follow each other, and its interval holds what a second copy of the first
+    one's program differs from the first. Raises UsageError for too few rounds, and DeviceFault.
     """
     require_rounds(rounds)
     agreement, why_not = _compared(before, after)
@@ -450,13 +422,8 @@ def check_script_on_device(
 ) -> ScriptCheck:
     """Run a script on the GPU under its request's plan, and check its launches against the empty plan's.
 
-    Args:
-        request: the script, as `requests.request_for` makes it.
-        launch: only the launches of this compile, from 1.
-        every: every launch, not only the first of each compile.
-        echo: gets what the script prints, as it comes.
-
-    Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
+    `launch`: only those of this compile, from 1. `every`: not only the first of each. Raises NoDevice, and
+    RecordingError where the process ends before its first compile.
     """
     require_script(request)
     first = messages.CheckScript(request, launch, every)

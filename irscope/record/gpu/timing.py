@@ -97,7 +97,6 @@ def _measure(cuda_target: str) -> dict[str, Any]:
 
 
 def _driver_version() -> str:
-    """The version of the GPU's driver; empty where it says none."""
     for path in ("/sys/module/nvidia/version", "/sys/module/amdgpu/version"):
         with contextlib.suppress(OSError):
             return Path(path).read_text().strip()
@@ -132,10 +131,9 @@ Launch = Callable[[], Any]
 def time_launches(
     launches: Sequence[Launch], rounds: int, cold: bool, before_each: Launch, alive: Callable[[], None] = lambda: None
 ) -> list[list[float]]:
-    """Microseconds of each launch in each round.
+    """Microseconds of each launch in each round, which has an order of its own: what drifts hits all alike.
 
-    Every round times each launch once, in an order of its own: what drifts, and what the one before leaves behind,
-    hits all alike. `before_each` puts back what a launch changes of its own inputs.
+    `before_each` puts back what a launch changes of its own inputs.
     """
     # The L2 is flushed by overwriting four times its size, as far as the device says it.
     l2 = int(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0))

@@ -77,7 +77,6 @@ def verify_layouts(layouts: Sequence[DescribedLayout]) -> list[Verified]:
 
 
 def why_not(item: DescribedLayout) -> str:
-    """Why a layout can't be checked on an NVIDIA GPU; or an empty string."""
     if item.layout is None:
         return item.row.reason
     if item.target.backend != "cuda":
@@ -98,7 +97,6 @@ def why_not(item: DescribedLayout) -> str:
 
 
 def _measured(questions: Sequence[Measure]) -> list[Measured]:
-    """The answer to each question. A child that dies is started again after the layout it died of."""
     answers: list[Measured] = []
     while len(answers) < len(questions):
         with own_folder() as folder, child_process(_MODULE, folder) as child:
@@ -165,7 +163,6 @@ def _offset_differences(item: DescribedLayout, values: Sequence[int]) -> list[tu
 
 
 def _serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> None:
-    """Answer the questions; runs in the child. Raises MissingTool where torch has no NVIDIA GPU."""
     try:
         import torch
 

@@ -163,7 +163,6 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
 @contextmanager
 def _quiet(shell: Any) -> Iterator[None]:
-    """Leave it to the caller to show an error: once."""
     with replaced(shell, "showtraceback", _nothing), replaced(shell, "showsyntaxerror", _nothing):
         yield
 

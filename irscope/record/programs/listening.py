@@ -166,7 +166,6 @@ class Listening:
     # Captures
 
     def _capture(self, src: Any, metadata: Mapping[str, Any], paths: Mapping[str, str], times: Any) -> Capture:
-        """Fold what Triton says of a compile as the events of a recording are."""
         target = triton_api.target_of(metadata["target"])
         backend = triton_api.make_backend(target)
         texts: dict[str, bytes | str] = {}

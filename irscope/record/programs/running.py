@@ -64,10 +64,7 @@ def _working_folder() -> Path:
 
 
 def move_to_scratch_copy(folder: Path) -> None:
-    """Change to a copy of the working folder, in `folder`, until the end of this process and of those that it starts.
-
-    Raises RecordingError if the working folder is too large to be copied.
-    """
+    """Change to a copy of the working folder, for good; raises RecordingError if it is too large."""
     real = Path.cwd()
     if folder.resolve().is_relative_to(real.resolve()):
         raise RecordingError(
@@ -161,10 +158,7 @@ def run_module(name: str, arguments: tuple[str, ...]) -> None:
 
 
 def import_file(path: Path) -> dict[str, Any]:
-    """A file's namespace, without running what is under `if __name__ == "__main__"`.
-
-    A file in a package is imported as the module of it that it is, so that its relative imports work.
-    """
+    """A file's namespace, without running what is under `if __name__ == "__main__"`; as the module of a package."""
     parts, root = _module_of(path)
     _set_up(str(path), (), root)
     if len(parts) > 1:
@@ -187,7 +181,6 @@ def import_file(path: Path) -> dict[str, Any]:
 
 
 def import_module(name: str) -> dict[str, Any]:
-    """A module's namespace, found from the working folder as `python -m` finds it."""
     _set_up("-m", (), _working_folder())
     return vars(importlib.import_module(name))
 
@@ -204,11 +197,7 @@ def _module_of(path: Path) -> tuple[tuple[str, ...], Path]:
 
 
 def _set_up(name: str, arguments: tuple[str, ...], folder: Path) -> None:
-    """Set the arguments and the path; raises RecordingError if kernels would run in Triton's interpreter.
-
-    They stay so until the end of this process, as with Python: threads, `atexit` and `pickle` still need them then.
-    `folder`: where Python looks for modules first.
-    """
+    """Set the arguments and the path for good; raises RecordingError if kernels would run in Triton's interpreter."""
     if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
         raise RecordingError(
             f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
@@ -233,7 +222,6 @@ def _with_text(filename: str, source: str) -> None:
 
 
 def _new_main(filename: str) -> ModuleType:
-    """A new module as `__main__`, until the end of this process."""
     main = ModuleType("__main__")
     main.__file__ = filename
     vars(main).update(__builtins__=builtins, __cached__=None, __annotations__={})
@@ -453,5 +441,4 @@ def run_program(watch: Watch) -> ScriptEnd:
 
 
 def import_program(request: RecordRequest) -> dict[str, Any]:
-    """The namespace of the file or module that a request names, without what is under `__name__ == "__main__"`."""
     return import_module(request.path) if request.way == "module" else import_file(Path(request.path))

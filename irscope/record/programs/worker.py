@@ -75,10 +75,7 @@ def main(descriptor: int) -> None:
 
 
 def import_compiler() -> tuple[str, str]:
-    """Import what a worker would first; returns Triton's version and a text that changes with every rebuild of it.
-
-    For the process that workers are forked from, which may have one thread and no MLIR context: it compiles nothing.
-    """
+    """Import what a worker would first, and compile nothing; returns Triton's version and its fingerprint."""
     triton_api.silence_known_noise()
     triton_api.require_triton()
     triton_api.backend_classes()
@@ -119,7 +116,6 @@ def _resume(job: CompileJob, sink: EventSink) -> None:
 
 
 def _load_error(kernel: Any, target: Target) -> Exception | None:
-    """What the part raises as it loads a kernel, if it does."""
     with Patches() as patches:
         install_driver(part_of(f"{target.backend}:{target.arch}"), target.arch, None, None, patches)
         try:
@@ -165,7 +161,6 @@ def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
 
 
 def _handover(watch: Watch, folder: Path) -> Handover | None:
-    """What hands the compiles of launches over; None where all is compiled here, one after another."""
     request = watch.request
     # A launch that is run needs its IR at once.
     if (

@@ -37,7 +37,6 @@ def _warned(text: str) -> None:
 
 
 def _recorded_unseen(request: RecordRequest) -> Recording:
-    """The result of a recording process, without progress."""
     from irscope.record.process.session import record_request
 
     return record_request(request).whole()
@@ -66,7 +65,6 @@ def tell(text: str) -> None:
 
 
 def recorded(request: RecordRequest) -> Recording:
-    """The result of a recording process, run by the `record` of `reporting`."""
     return _reporting.get()[1](request)
 
 
@@ -75,10 +73,7 @@ def compiled(request: RecordRequest) -> Capture:
 
 
 def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
-    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
-
-    `file`: the file that it was read from, in the store or a collection's folder, which is written again.
-    """
+    """A capture with SASS, disassembled now if need be, and stored: in `file`, from which it was read, or the store."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
     from irscope.record.process.annotations import with_listing
@@ -106,8 +101,7 @@ def with_layouts(capture: Capture) -> Capture:
 def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled) -> Capture:
     """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
 
-    `run` does the compile. Without `sass` it stops at PTX, and the operations of SASS may be missing. Only where the
-    same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
+    Without `sass` it stops at PTX. Of a capture of another Triton or machine nothing is compiled unasked.
     """
     from irscope.record.compile.second import STAGES_OF_OPERATIONS, find_operations
     from irscope.record.triton.versions import triton_version
@@ -131,10 +125,7 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled)
 
 
 def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
-    """A capture with the compiler's log; it is compiled again for that once, by `run`, and this is kept.
-
-    Raises RecordingError where it cannot be compiled again here.
-    """
+    """A capture with the compiler's log, compiled again for that once and kept; raises RecordingError."""
     if capture.log is not None:
         return capture
     from irscope.record.compile.second import find_log
@@ -149,10 +140,7 @@ def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
 
 
 def with_times(capture: Capture) -> Capture:
-    """A capture with the times of another compile of its own source, which are kept; without its front end.
-
-    Raises RecordingError where it cannot be compiled again here.
-    """
+    """A capture with the times of another compile of its own source, which are kept; raises RecordingError."""
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import request_from_capture
 
@@ -184,10 +172,7 @@ def with_all_texts(capture: Capture) -> Capture:
 
 
 def with_llvm_passes(capture: Capture) -> Capture:
-    """The capture with the IR after each of LLVM's own passes, of another compile of its source; not stored.
-
-    Raises StageNotFound where it cannot be compiled here, or its code came out otherwise.
-    """
+    """The capture with the IR after each of LLVM's passes, of another compile; not stored. Raises StageNotFound."""
     from irscope.record.process.requests import request_from_capture
 
     if any(one.text is not None for one in capture.passes("llvm")):
@@ -222,9 +207,6 @@ def update_stored(before: Capture, full: Capture) -> None:
     """Write a capture of the store again, of which more is known; a note says if that fails.
 
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
-
-    Args:
-        full: the same, with what was found out of it here.
     """
     try:
         if _is_stored(before):
