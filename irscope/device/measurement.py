@@ -216,12 +216,9 @@ _NOT_TIMED = ("fault", "timeout", "failed")
 def measure_programs(
     session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
 ) -> dict[str, _Measured]:
-    """Check and time each program once.
+    """Check and time each program once; one that faults or hangs has no time.
 
-    `session`: the launch they are variants of. `programs`: `code_of` a capture, and one capture that has it.
-    `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
-
-    Returns what was measured by program; one that faults or hangs has no time.
+    `programs`: `code_of` a capture, and one capture that has it. `progress`: called after each check.
     """
     agreements: dict[str, Agreement] = {}
     for program, capture in programs.items():

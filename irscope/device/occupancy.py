@@ -191,7 +191,6 @@ def _cuda_causes(resources: Resources, limits: _CudaLimits, num_warps: int) -> d
 
 
 def _registers_of_block(registers: int, limits: _CudaLimits, num_warps: int) -> int:
-    """The registers that a block is given, for a number of registers per thread."""
     # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
     return _round_up(registers * 32, limits.register_granule) * _round_up(num_warps, limits.sub_partitions)
 

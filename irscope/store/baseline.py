@@ -24,10 +24,8 @@ _AS_IF_UNSET = ("None", "0")
 
 
 def variant_names(captures: Sequence[CaptureFacts]) -> list[tuple[str, str]]:
-    """(`KERNEL TARGET`, its variant) of each capture: what was compiled, not how its source reads.
-
-    A variant is told by the types and attributes of its arguments, its constants and the options of its launch, so the
-    same one has the same name after the kernel was edited. Where that does not tell captures apart, whatever does.
+    """(`KERNEL TARGET`, its variant) of each capture: the types, attributes, constants and options of its launch, so
+    that it has the same name after the kernel was edited; where that does not tell captures apart, whatever does.
     """
     rows = [(f"{facts.name} {facts.target}", _variant(facts)) for facts in captures]
     counts = Counter(rows)

@@ -100,24 +100,18 @@ def _index_rows(text: bytes, version: int) -> tuple[StoredRow, ...]:
 
 
 class Collection(_Indexed):
-    """Many captures, each in a file of a folder; the same compile has the same file.
-
-    A process that is killed loses nothing, several may write at once, and files may be copied and removed.
-    """
+    """Many captures, each in a file of a folder; several processes may write, and files be copied and removed."""
 
     def __init__(self, folder: str | Path, *, keeps_elements: bool = True) -> None:
-        """`keeps_elements`: whether captures that are added keep the elements of tensors that they hold."""
         super().__init__(folder)
         self._keeps_elements = keeps_elements
         self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
-        """Where a capture is kept, or would be."""
         return self.path / file_name(capture)
 
     def place_of(self, entry: StoredRow) -> str:
-        """The path of a capture's file."""
         return str(self.path / entry.file)
 
     def add(self, capture: Capture) -> _Added:
@@ -131,10 +125,7 @@ class Collection(_Indexed):
 
     @contextmanager
     def changing(self) -> Generator[Collection]:
-        """Write the index when the block ends, however it does; raises OSError where nothing can be written there.
-
-        A folder that is made for the block, and in which nothing was kept, is removed.
-        """
+        """Write the index when the block ends; a folder that is made for the block, and stays empty, is removed."""
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         self._write_index(self.entries())
@@ -214,7 +205,6 @@ class PackedCollection(_Indexed):
             return file.read(size)
 
     def place_of(self, entry: StoredRow) -> str:
-        """How a command line names a capture."""
         return f"{self.path}::{entry.facts.id}"
 
     def _files(self) -> Iterator[tuple[str, int, int]]:

@@ -72,8 +72,7 @@ def _encoded(text: str) -> bytes:
 def to_bytes(capture: Capture) -> bytes:
     """The capture as the bytes of an `.irscope` file; on one machine, equal captures give equal bytes.
 
-    A part that could not be read back is left out, with a note that says so. Raises CaptureFormatError where what
-    cannot be read back is no such part, but the kernel, its target or the compile's outcome.
+    A part that could not be read back is left out, with a note. Raises CaptureFormatError for what cannot be left out.
     """
     try:
         return _sealed(_packed(capture), capture)
@@ -172,10 +171,7 @@ _LEFT_OUT: dict[str, object] = {
 
 
 def _without_unreadable(capture: Capture) -> Capture:
-    """The capture without the parts that a file cannot hold so that they are read back, each named in a note.
-
-    Each part is tried beside the least that is a capture; so is each artifact, snapshot and field of the launch.
-    """
+    """The capture without the parts that a file cannot hold so that they are read back, each named in a note."""
     least = replace(
         capture,
         launch=replace(
@@ -291,7 +287,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def manifest_in(file: IO[bytes], size: int, name: str) -> dict[str, Any]:
-    """As `read_manifest`, of a file that is open."""
     with _opened(file, size, name) as members:
         return stored_manifest(members)
 

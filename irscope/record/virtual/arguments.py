@@ -28,7 +28,6 @@ _launch = threading.local()
 
 
 def install_arguments(patches: Patches) -> None:
-    """Follow the arguments that kernels are called with, until `patches` are closed."""
     kernel_class = triton_api.jit_function_class()
     run = kernel_class.run
 
@@ -89,10 +88,7 @@ def _watched_grid(grid: Any, passed: Mapping[str, Any], decided: _Decided) -> An
 
 
 def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
-    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing.
-
-    `most_bytes`: the data of a larger tensor are left out.
-    """
+    """What is known of the data of a tensor of torch's, as fields of an Argument; no elements of a larger one."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return {}
@@ -102,10 +98,7 @@ def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
 
 
 def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:
-    """All assumptions up to now.
-
-    `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
-    """
+    """All assumptions up to now, and what the arguments of a `launch` that is compiled decided of it."""
     decided: _Decided = getattr(_launch, "decided", {})
     if launch is not None:
         decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}

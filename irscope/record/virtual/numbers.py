@@ -40,8 +40,6 @@ listeners: list[Callable[[Reads], None]] = []
 
 
 class Placeholder:
-    """A number in place of data that has not been computed."""
-
     reads: Reads = frozenset()
 
     def __reduce__(self) -> Any:
@@ -173,10 +171,7 @@ PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign
 
 
 class Address(PlaceholderInt):
-    """The address of a tensor.
-
-    Its alignment, and whether it is the address of another tensor, are those of a real one.
-    """
+    """The address of a tensor: its alignment, and whether it is another tensor's address, are those of a real one."""
 
     def __mod__(self, other: Any) -> Any:
         return plain(self) % other if _is_alignment(other) else super().__mod__(other)

@@ -30,7 +30,6 @@ class Following:
     """Whether there is a virtual GPU."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
-        """`assumed`: the values of `--assume`, by name or FILE:LINE."""
         self._assumed = {name: _assumed_value(name, text) for name, text in (assumed or {}).items()}
         self._used: set[str] = set()
         self._seen: dict[tuple[str, int, str], Read] = {}
@@ -52,11 +51,8 @@ class Following:
     def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
         """The value that a program reads where data has not been computed: `default`, or that of `--assume`.
 
-        Arguments:
-            default: a number, a bool, or a list of them as `tolist` returns it. Numbers are returned as placeholder
-                values.
-            shown: the text of a value that differs from run to run.
-            position: of the value in a tuple that the program unpacks.
+        `default`: a number, a bool, or a list of them. `shown`: the text of a value that differs from run to run.
+        `position`: of the value in a tuple that the program unpacks.
         """
         place = place_of_reader()
         value = self._assume(default, place)
@@ -70,7 +66,6 @@ class Following:
         return carry(value, frozenset({self._note(name, value, place, is_set, "" if is_set else shown)}))
 
     def read_of(self, value: Any) -> Reads:
-        """The read of `value` on the innermost line of the program."""
         place = place_of_reader()
         return frozenset({self._note(place.name, value, place, False)})
 
@@ -80,10 +75,7 @@ class Following:
         return address(value, frozenset({read}))
 
     def question(self, default: bool, *, shown: str = "") -> bool:
-        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`.
-
-        `shown`: the text of an outcome that differs from run to run.
-        """
+        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`."""
         place = place_of_reader()
         answer = self._assume(default, place)
         is_set = answer is not default
@@ -143,7 +135,6 @@ class Following:
             self._ask(reads, place)
 
     def mark(self) -> int:
-        """The beginning of a test, for `settle`."""
         return self._dropped + len(self._questions)
 
     def settle(self, mark: int, value: Any, required: bool) -> Any:
@@ -161,10 +152,7 @@ class Following:
         return value if bool(plain(value)) is required else required
 
     def bound(self, mark: int, value: Any, ends: bool) -> Any:
-        """The outcome of a test that began at `mark`, and with the outcome `ends` leaves a loop.
-
-        A loop that waits for what no kernel writes would never end: after many iterations this one does.
-        """
+        """The outcome of a test that began at `mark`, and with `ends` leaves a loop, which may never end."""
         questions = self._questions[max(mark - self._dropped, 0) :]
         if all(read.given for reads, _ in questions for read in reads):
             return value
@@ -224,10 +212,7 @@ class Following:
             self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
 
     def unreported(self) -> tuple[Assumption, ...]:
-        """The assumptions that no capture states: of branches without a launch, of later launches of one kernel.
-
-        At last those without a decision, whose values went where they could not be followed.
-        """
+        """The assumptions that no capture states, and those without a decision, whose values could not be followed."""
         rows: list[Assumption] = []
         for item in joined(self.assumptions(self._of_launches)):
             reported = self._reported.get((item.name, item.file, item.line), set())
@@ -249,11 +234,9 @@ class Following:
         return self._cast(parameter, default) if parameter in self._assumed else None
 
     def unused(self) -> tuple[str, ...]:
-        """The names in `--assume` that no placeholder value has."""
         return tuple(name for name in self._assumed if name not in self._used)
 
     def names(self) -> tuple[str, ...]:
-        """The names of all reads so far, which `--assume` could set."""
         names = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
         return tuple(dict.fromkeys(names))
 
@@ -268,8 +251,6 @@ def _kind_of_test(place: ProgramPlace) -> DecisionKind:
 
 
 class _Unfollowed(Following):
-    """Without a virtual GPU all values are plain, and nothing is recorded."""
-
     is_on = False
 
     def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
@@ -298,12 +279,7 @@ def current_following() -> Following:
 
 
 def measured(value: Any, *, shown: str = "") -> Any:
-    """The result of a function that reads clocks or memory: a placeholder value where the program calls the function.
-
-    Arguments:
-        value: a number, a list of them, or a bool, which the program is taken to test.
-        shown: as of `Following.read`.
-    """
+    """The result of a function that reads clocks or memory: a placeholder value where the program calls it."""
     if not is_called_by_program(2):
         return value
     following = current_following()

@@ -122,7 +122,6 @@ _DATES = ("now", "utcnow", "today", "fromtimestamp", "utcfromtimestamp")
 
 
 def _ends(body: list[ast.stmt]) -> bool:
-    """Whether a block ends the program: it raises, or exits."""
     if not body:
         return False
     last = body[-1]
@@ -153,7 +152,6 @@ class Calls:
     """The inserted calls; without a virtual GPU, they do what the originals do."""
 
     def convert(self, kind: Any, value: Any) -> Any:
-        """`int(value)`, `float(value)` or `len(value)`."""
         following = current_following()
         if kind is len and following.is_on and _is_tensor(value) and value.dim():
             return value.shape[0]
@@ -171,7 +169,6 @@ class Calls:
         return kind(value)
 
     def date(self, function: Any, /, *args: Any, **options: Any) -> Any:
-        """`function(*args, **options)`, where `function` has the name of one that makes a date of the clock."""
         return read_date(function, args, options)
 
     def loop(self, kind: Any, *bounds: Any) -> Any:

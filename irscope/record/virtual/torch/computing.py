@@ -35,10 +35,7 @@ class ComputingSession:
     def __init__(
         self, part: DevicePart, patches: Patches, limits: RunLimits, on_note: Callable[[str], None] | None = None
     ) -> None:
-        """Put it in place for a part, until `patches` are closed.
-
-        `limits`: of a launch that is run; `on_note` gets what a reader must know of the run.
-        """
+        """Put it in place for a part, until `patches` are closed; `limits`: of a launch that is run."""
         self._limits = limits
         self._note = on_note or (lambda text: None)
         generator, load = torch.Generator, torch.load
@@ -58,15 +55,11 @@ class ComputingSession:
         mode.install(CPU, lambda outputs: mode.entered(), patches)
 
     def is_host_memory(self, argument: Any) -> bool:
-        """Whether a kernel's argument is a tensor that a GPU cannot reach."""
         tensor = tensor_behind(argument)
         return tensor is not None and tensor.numel() > 0 and _is_of_host(tensor)
 
     def launch(self, kernel: Any, source: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
-        """Run a launch; what cannot be run is noted, and leaves its tensors as they are.
-
-        Raises RuntimeError, as torch does after a fault on the GPU, for what no kernel may do.
-        """
+        """Run a launch; what cannot be run is noted. Raises RuntimeError, as torch does, for what no kernel may do."""
         if kernel is None or 0 in grid:
             return
         text = next((kernel.asm[stage] for stage in ("ttgir", "ttir") if stage in kernel.asm), None)
@@ -218,7 +211,6 @@ _torch_layer_norm = torch.nn.functional.layer_norm
 
 
 def _matmul(_: Any, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor) -> None:
-    """As cuBLAS with a transposed right side."""
     out.copy_(left.float() @ right.float().mT)
 
 

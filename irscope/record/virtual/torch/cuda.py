@@ -151,7 +151,6 @@ def _constants(value: Any, names: str) -> dict[str, Any]:
 
 
 def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
-    """How much is allocated: of the large tensors alone, and so a placeholder value."""
     names = "memory_allocated memory_reserved memory_cached"
     present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
     most = {f"max_{name}": lambda *_, **__: measured(memory.most_used_bytes) for name in names.split()}

@@ -56,8 +56,6 @@ _OPERAND_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of torch that has run on tensors without data."""
-
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -73,14 +71,10 @@ class Shadows:
         self._seeded = torch.Generator().manual_seed(0)
 
     def versions(self, virtual: Sequence[torch.Tensor]) -> list[int | None]:
-        """The version counters before a call, for `learn`."""
         return [_version(tensor) for tensor in virtual]
 
     def learn(self, call: Call, versions: list[int | None]) -> None:
-        """Compute the results of a call, and what it wrote, if its operands are known.
-
-        `versions`: those of the operands without data, before the call.
-        """
+        """Compute the results of a call, and what it wrote, if its operands are known, by the `versions` before."""
         func, args, result = call.func, call.args, call.result
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return

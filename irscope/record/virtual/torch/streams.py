@@ -41,7 +41,6 @@ class Stream(AbstractContextManager["Stream"]):
         return event if event is not None else Event()
 
     def query(self) -> bool:
-        """Whether all work is done, which is assumed."""
         return measured(True)
 
     def is_capturing(self) -> bool:
@@ -61,7 +60,6 @@ class Event:
         return measured(True)
 
     def elapsed_time(self, end_event: Any) -> float:
-        """The placeholder time in milliseconds."""
         return measured(_ELAPSED_MS)
 
 
