@@ -84,6 +84,7 @@ class LaunchRecord:
         return LaunchRecord(tuple(replace(one, **nothing) for one in self.arguments))
 
     def argument(self, path: str) -> Argument | None:
+        """The argument of that path, or None."""
         return next((argument for argument in self.arguments if argument.path == path), None)
 
 

@@ -59,10 +59,12 @@ class LinearLayout:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the outputs."""
         return tuple(size for _, size in self.out_dims)
 
     @property
     def in_dims(self) -> tuple[str, ...]:
+        """The names of the inputs."""
         return tuple(name for name, _ in self.bases)
 
     def in_size(self, name: str) -> int:
@@ -104,6 +106,7 @@ class LinearLayout:
         return index
 
     def unflatten(self, index: int) -> Vector:
+        """The coordinates of a row-major index."""
         parts: list[int] = []
         for _, size in reversed(self.out_dims):
             parts.append(index % size)
@@ -112,6 +115,7 @@ class LinearLayout:
 
     @property
     def in_bits(self) -> int:
+        """Bits of all inputs together."""
         return sum(len(rows) for _, rows in self.bases)
 
     @property
