@@ -184,6 +184,7 @@ def _without_unreadable(capture: Capture) -> Capture:
     )
     _packed(least)
     notes: list[str] = []
+    readable = least
 
     def reads(what: str, tried: Capture) -> bool:
         try:
@@ -193,28 +194,25 @@ def _without_unreadable(capture: Capture) -> Capture:
             return False
         return True
 
-    readable = least
+    def take(what: str, **changes: Any) -> None:
+        nonlocal readable
+        tried = replace(readable, **changes)
+        readable = tried if reads(what, tried) else readable
+
     for name in ("options", "set_options", "autotuning", "record", "others", "assumptions"):
-        tried = replace(readable, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
-        if reads(name, tried):
-            readable = tried
+        take(name, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
     for artifact in capture.artifacts:
-        tried = replace(readable, artifacts=(*readable.artifacts, artifact))
-        if reads(f"stage {artifact.stage}", tried):
-            readable = tried
+        take(f"stage {artifact.stage}", artifacts=(*readable.artifacts, artifact))
     snapshots: list[PassSnapshot] = []
     for snapshot in capture.snapshots:
+        bare = replace(snapshot, text=None)
         if reads(f"IR after {snapshot.label}", replace(least, snapshots=(snapshot,))):
             snapshots.append(snapshot)
-        elif reads(f"pass {snapshot.label}", replace(least, snapshots=(replace(snapshot, text=None),))):
-            snapshots.append(replace(snapshot, text=None))
-    tried = replace(readable, snapshots=tuple(snapshots))
-    if reads("passes", tried):
-        readable = tried
+        elif reads(f"pass {snapshot.label}", replace(least, snapshots=(bare,))):
+            snapshots.append(bare)
+    take("passes", snapshots=tuple(snapshots))
     for name in _LEFT_OUT:
-        tried = replace(readable, **{name: getattr(capture, name)})
-        if reads(name, tried):
-            readable = tried
+        take(name, **{name: getattr(capture, name)})
     return replace(readable, notes=(*capture.notes, *notes))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,9 @@ from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
-from irscope.tools import ToolLimits, run_tool
+from irscope.tools import ToolLimits, installed_program, run_tool
 
-_PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
+_PLACES = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
 _OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
 _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
 _EXPORT_LIMITS = ToolLimits(processor_s=600.0)
@@ -68,10 +67,7 @@ class Nsight:
 
 def find_nsight() -> Nsight:
     """The installed Nsight Compute, `ncu` on the PATH first; raises MissingTool if there is none."""
-    path = shutil.which("ncu") or next(
-        (str(found) for place in _PLACES for found in sorted(Path("/").glob(place[1:]), reverse=True)), None
-    )
-    if path is None:
+    if (path := installed_program("ncu", _PLACES)) is None:
         raise MissingTool(
             "Nsight Compute is not installed: the PATH has no ncu. It comes with the CUDA toolkit, or separately "
             "from https://developer.nvidia.com/nsight-compute; it supports NVIDIA GPUs only (AMD: rocprofv3). "

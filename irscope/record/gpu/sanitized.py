@@ -7,12 +7,10 @@ script's use of the GPU. What is printed is read here, and brought to lines of P
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import MissingTool, NoDevice, UsageError, did_you_mean
@@ -25,6 +23,7 @@ from irscope.record.process.child import variables_set
 from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
+from irscope.tools import installed_program
 
 Sanitizer = Literal["concurrency", "fp", "global", "memory"]
 _MODES: Mapping[Sanitizer, tuple[str, str]] = {
@@ -161,10 +160,7 @@ def _python(request: RecordRequest, sanitizer: Sanitizer) -> tuple[str, ...]:
 
 
 def _tool() -> str:
-    found = shutil.which("compute-sanitizer") or next(
-        (str(path) for place in _TOOL_PLACES for path in sorted(Path("/").glob(place), reverse=True)), None
-    )
-    if found is None:
+    if (found := installed_program("compute-sanitizer", _TOOL_PLACES)) is None:
         raise MissingTool(
             "--sanitize memory runs the script under NVIDIA's compute-sanitizer, which is not on the PATH: it comes "
             "with the CUDA toolkit. 'irscope verify' finds accesses out of bounds without it."

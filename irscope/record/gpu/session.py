@@ -84,7 +84,7 @@ class DeviceProcess:
 
 
 @contextmanager
-def device_process(
+def _device_process(
     first: CheckScript | PinLaunch,
     folder: Path,
     *,
@@ -202,7 +202,7 @@ class DeviceSession:
         if self._child is None:
             self.restarts += 1
             first = messages.PinLaunch(self.request, self._number)
-            process = device_process(first, self._folder, progress=self.progress)
+            process = _device_process(first, self._folder, progress=self.progress)
             self._child = self._running.enter_context(process)
             try:
                 self._wait_for_launch(self._child)
@@ -427,7 +427,7 @@ def check_script_on_device(
     """
     require_script(request)
     first = messages.CheckScript(request, launch, every)
-    with own_folder() as folder, device_process(first, folder, echo=echo) as child:
+    with own_folder() as folder, _device_process(first, folder, echo=echo) as child:
         return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
 
 

@@ -58,11 +58,6 @@ _LOG = "log"
 _LOG_TAIL_LINES = 20
 
 
-class _SpawnedProcess(subprocess.Popen[bytes]):
-    def is_over(self) -> bool:
-        return self.returncode is not None or is_over(self.pid)
-
-
 def is_over(pid: int) -> bool:
     try:
         return process_status(pid)[0] in ("Z", "X")
@@ -118,7 +113,7 @@ class MessageStream:
 class Child:
     def __init__(
         self,
-        process: _SpawnedProcess | _ServedProcess,
+        process: subprocess.Popen[bytes] | _ServedProcess,
         control: socket.socket,
         log: Path,
         echo: Callable[[str], None] | None,
@@ -141,7 +136,11 @@ class Child:
 
     @property
     def is_over(self) -> bool:
-        return self._stream.at_end and self._process.is_over()
+        return self._stream.at_end and self._has_ended
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._process.returncode is not None or is_over(self.pid)
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -157,7 +156,7 @@ class Child:
     def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[RecordingEvent]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         messages = self._stream.read(timeout_s)
-        if not messages and not self.at_end and self._process.is_over():
+        if not messages and not self.at_end and self._has_ended:
             # A process that it forked may hold the stream open.
             messages = self._stream.read(0)
             self._stream.at_end = not messages
@@ -173,7 +172,7 @@ class Child:
     def wait(self, timeout_s: float, stop: Callable[[], object] = lambda: False) -> None:
         """Wait for its end, for some seconds at most, or until `stop()` is true."""
         deadline, pause_s = time.monotonic() + timeout_s, 0.001
-        while not stop() and not self._process.is_over() and time.monotonic() < deadline:
+        while not stop() and not self._has_ended and time.monotonic() < deadline:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 0.05)
 
@@ -296,9 +295,9 @@ def variables_set(values: Mapping[str, str]) -> Generator[None]:
 
 def _started(
     command: list[str], environment: Mapping[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
-) -> _SpawnedProcess:
+) -> subprocess.Popen[bytes]:
     try:
-        return _SpawnedProcess(
+        return subprocess.Popen(
             command,
             stdin=stdin,
             stdout=output,
@@ -425,9 +424,6 @@ class _ServedProcess:
         self.stdin = stdin
         self._server = server
 
-    def is_over(self) -> bool:
-        return self.returncode is not None or is_over(self.pid)
-
     def wait(self) -> int:
         if self.returncode is None:
             try:
@@ -438,18 +434,12 @@ class _ServedProcess:
         return self.returncode
 
 
-class _Warm:
+class _Warm(ExitStack):
     def __init__(self, persistent: bool) -> None:
+        super().__init__()
         self.persistent = persistent
-        self._held = ExitStack()
         self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
         """An error for one that could not be started, or ended."""
-
-    def __enter__(self) -> _Warm:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     def begin(self) -> None:
         with contextlib.suppress(Exception):
@@ -496,7 +486,7 @@ class _Warm:
             server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)
-            resources = self._held.enter_context(stack.pop_all())
+            resources = self.enter_context(stack.pop_all())
             return server, resources
 
 

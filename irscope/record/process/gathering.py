@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
@@ -130,27 +130,26 @@ class _Member:
     """What takes its events."""
 
 
+@dataclass(slots=True)
 class Gathering:
     """The processes of a program other than its first, and what each has compiled: they report to a socket."""
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        first: int,
-        feed_first: EventSink,
-        completion: Callable[[str], Completion],
-    ) -> None:
-        """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
-        self._listener = listener
-        self._first = first
-        self._feeds: dict[int, EventSink] = {first: feed_first}
-        """By the number of the process."""
-        self._new_completion = completion
-        self._members: list[_Member] = []
-        self.completions: list[Completion] = []
-        """Of each process that is recorded, in the order in which they joined."""
-        self.are_killed = False
-        """Whether the processes are ended by the recording, which says of their compiles why."""
+    _listener: socket.socket
+    _first: int
+    """The number of the first process, whose events `_feed_first` takes."""
+    _feed_first: EventSink
+    _new_completion: Callable[[str], Completion]
+    """Takes another process's."""
+    _feeds: dict[int, EventSink] = field(init=False)
+    """By the number of the process."""
+    _members: list[_Member] = field(default_factory=list[_Member])
+    completions: list[Completion] = field(default_factory=list[Completion])
+    """Of each process that is recorded, in the order in which they joined."""
+    are_killed: bool = False
+    """Whether the processes are ended by the recording, which says of their compiles why."""
+
+    def __post_init__(self) -> None:
+        self._feeds = {self._first: self._feed_first}
 
     def descriptors(self) -> Iterator[int]:
         yield self._listener.fileno()
@@ -245,26 +244,19 @@ class _Worker:
     """Bytes of its output before that."""
 
 
+@dataclass(slots=True)
 class CompileWorkers:
     """Makes the compiles that are handed over, and feeds their events to the completion of the script's process."""
 
-    def __init__(
-        self,
-        completion: Completion,
-        request: RecordRequest,
-        folder: Path,
-        echo: Callable[[str], None] | None,
-    ) -> None:
-        self._completion = completion
-        self._request = request
-        self._folder = folder
-        self._echo = echo
-        self._most = request.jobs or default_jobs()
-        self._waiting: deque[CompileJob] = deque()
-        self._workers: list[_Worker] = []
-        self._outputs: dict[int, bytes] = {}
-        self.failed: set[int] = set()
-        """The compiles after which the program would have ended."""
+    _completion: Completion
+    _request: RecordRequest
+    _folder: Path
+    _echo: Callable[[str], None] | None
+    _waiting: deque[CompileJob] = field(default_factory=deque[CompileJob])
+    _workers: list[_Worker] = field(default_factory=list[_Worker])
+    _outputs: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    failed: set[int] = field(default_factory=set[int])
+    """The compiles after which the program would have ended."""
 
     def __enter__(self) -> CompileWorkers:
         return self
@@ -276,6 +268,10 @@ class CompileWorkers:
     @property
     def is_done(self) -> bool:
         return not self._waiting and all(worker.job is None for worker in self._workers)
+
+    @property
+    def _most(self) -> int:
+        return self._request.jobs or default_jobs()
 
     @property
     def is_full(self) -> bool:

@@ -125,7 +125,7 @@ _HIGH_DESCRIPTOR, _ROOM = 1024, 32
 
 def serve_parent(descriptor: int, work: Callable[[Iterator[Any], Callable[[Any], None]], None]) -> int:
     """Do the commands that come through a socket, with `work(commands, sink of events)`; returns the exit code."""
-    _end_with_parent(0)
+    _end_with_parent()
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
@@ -155,8 +155,8 @@ def _out_of_the_way(descriptor: int) -> int:
     return moved
 
 
-def _end_with_parent(descriptor: int) -> None:
-    """Have this process's group ended once the other end of a pipe is closed, however that comes.
+def _end_with_parent() -> None:
+    """Have this process's group ended once the other end of standard input is closed, however that comes.
 
     A process in the group waits for it: it works on every system, while the compiler runs, and when this process is
     gone but what it started is not. To be called before there are threads, in a process that leads its group.
@@ -176,16 +176,15 @@ def _end_with_parent(descriptor: int) -> None:
     try:
         # No child of this process's, which may wait for all of its own.
         if os.fork() == 0:
-            _wait(descriptor)
+            _wait()
     finally:
         os._exit(0)
 
 
-def _wait(descriptor: int) -> None:
+def _wait() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     # Above all the pipe of events, whose end shows that the recording process is gone.
-    os.dup2(descriptor, 0)
     os.closerange(1, MOST_DESCRIPTORS)
     while os.read(0, 1):
         pass

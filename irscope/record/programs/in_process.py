@@ -33,7 +33,7 @@ from irscope.record.process.events import Note
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, describe_environment, recorded_launches
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.patches import replaced, replaced_item
+from irscope.record.triton.patches import nothing, replaced, replaced_item
 from irscope.record.triton.versions import require_names, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 from irscope.target import Target
@@ -163,12 +163,8 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
 @contextmanager
 def _quiet(shell: Any) -> Iterator[None]:
-    with replaced(shell, "showtraceback", _nothing), replaced(shell, "showsyntaxerror", _nothing):
+    with replaced(shell, "showtraceback", nothing), replaced(shell, "showsyntaxerror", nothing):
         yield
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """Show nothing."""
 
 
 @contextmanager

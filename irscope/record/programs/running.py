@@ -363,9 +363,7 @@ class _Watcher:
         if report.failed:
             self.failed.setdefault(report.nodeid, _first_line(report))
 
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.failed.setdefault(report.nodeid, _first_line(report))
+    pytest_collectreport = pytest_runtest_logreport
 
 
 def _run_tests(watch: Watch) -> ScriptEnd:

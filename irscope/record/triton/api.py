@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -247,24 +247,18 @@ def parse_text(text: str, context: Any, folder: str | None, name: str = "module.
 
 def printed(module: Any, *, generic: bool = False) -> str:
     """A module without its locations, in MLIR's custom form or in its generic one, which names every type."""
-    if not generic:
-        return str(module.str_nodebug())
-    from triton._C.libtriton import ir
-
-    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
-    return _without_mark(str(module.str_nodebug()))
+    return _generic(module, module.str_nodebug) if generic else str(module.str_nodebug())
 
 
 def generic_text(module: Any) -> str:
     """A module in MLIR's generic form, which holds all of it: parsed, it is the same, names of values included."""
-    from triton._C.libtriton import ir
+    return _generic(module, lambda: str(module))
 
+
+def _generic(module: Any, print_: Callable[[], Any]) -> str:
     # MLIR prints what it cannot verify in the generic form, and a module may have no attribute without a dialect.
-    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
-    return _without_mark(str(module))
-
-
-def _without_mark(text: str) -> str:
+    module.set_attr(_GENERIC, location_builder(module).get_unit_attr())
+    text = str(print_())
     for written in (f"{_GENERIC}, ", f", {_GENERIC}", f" {{{_GENERIC}}}"):
         text = text.replace(written, "", 1)
     return text

@@ -22,7 +22,7 @@ from irscope.ir.asm.resources import parse_elf, read_cubin
 from irscope.model.capture import Target
 from irscope.record.triton.api import gpu_target
 from irscope.record.triton.autotuner import call_once, is_rehearsal
-from irscope.record.triton.patches import Patches, replaced_item
+from irscope.record.triton.patches import Patches, nothing, replaced_item
 
 _IsHost = Callable[[Any], bool]
 """Whether an object with a method `data_ptr` is a tensor in host memory that the driver does not know."""
@@ -130,7 +130,7 @@ def profiler_replacements(patches: Patches) -> dict[str, Callable[[ModuleType], 
         ),
         # There is no profile to read: `finalize` wrote none.
         "triton.profiler.viewer": lambda viewer: patches.set_known(
-            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing}
+            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": nothing, "read": nothing}
         ),
     }
 
@@ -142,17 +142,13 @@ def _profiler_answers() -> dict[str, Any]:
         "enter_op exit_op enter_instrumented_op exit_instrumented_op init_function_metadata "
         "destroy_function_metadata add_metrics"
     )
-    return dict.fromkeys(names.split(), _nothing) | {
+    return dict.fromkeys(names.split(), nothing) | {
         "start": lambda *_, **__: next(sessions),
         "get_data": lambda *_, **__: "[]",
         "get_data_msgpack": lambda *_, **__: b"\x90",
         "advance_data_phase": lambda *_, **__: 0,
         "is_data_phase_complete": lambda *_, **__: True,
     }
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
 
 
 OnLaunch = Callable[[Any, tuple[int, int, int], Any, tuple[Any, ...]], None]
@@ -172,10 +168,6 @@ class _DeviceIndex(int):
 
     def __hash__(self) -> int:
         return id(self)
-
-
-def _nothing_of_driver(*_: Any) -> None:
-    """Stands in for methods that select the device, free memory or print: there is nothing to do."""
 
 
 class _VirtualUtils:
@@ -204,7 +196,7 @@ class _VirtualUtils:
         """The module, the function, registers, spills and the most threads a block may have."""
         return name, name, *binary_use(binary, name), self._part.threads_per_block
 
-    unload_module = set_current_device = set_printf_fifo_size = _nothing_of_driver
+    unload_module = set_current_device = set_printf_fifo_size = nothing
 
     def get_current_device(self) -> int:
         return 0
@@ -299,7 +291,7 @@ class _VirtualDriver:
         return self._device
 
     # A profiler needs no memory where nothing runs, and no cache has to be cleared.
-    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing_of_driver
+    set_current_device = clear_cache = allocate_default_profile_scratch = nothing
 
     def get_current_stream(self, device: int | None = None) -> int:
         return 0

@@ -15,6 +15,10 @@ from typing import Any
 _MISSING: Any = object()
 
 
+def nothing(*_: Any, **__: Any) -> None:
+    """Stands in for what waits, frees, prints or shows; and drops an answer that the original does not give."""
+
+
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Set an attribute until the end of the block, which restores it, also after an exception."""

@@ -30,20 +30,14 @@ LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
 
 
-class Compiles:
+class Compiles(ExitStack):
     """Compiles requests, as a context manager; the pool is started for the first that was never done before."""
 
     def __init__(self) -> None:
-        self._held = ExitStack()
+        super().__init__()
         self._pool: VariantPool | None = None
         self._capture: Capture | None = None
         self._kept: _KeptCaptures | None = None
-
-    def __enter__(self) -> Compiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     def keep_for(self, capture: Capture) -> None:
         """Keep what is compiled from now on with a capture, and take it from there the next time."""
@@ -97,7 +91,7 @@ class Compiles:
         if self._pool is None:
             from irscope.record.variants.pool import VariantPool
 
-            self._pool = self._held.enter_context(VariantPool())
+            self._pool = self.enter_context(VariantPool())
         return self._pool
 
 

@@ -21,11 +21,10 @@ from irscope.errors import NotRun, OutOfBounds, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, run
 from irscope.record.triton.driver import CublasLt, flat_arguments
-from irscope.record.triton.patches import Patches
+from irscope.record.triton.patches import Patches, nothing
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory, note_unwritten
 from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
-from irscope.record.virtual.torch.streams import nothing
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""

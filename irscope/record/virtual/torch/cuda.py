@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from irscope.device.parts import DevicePart
-from irscope.record.triton.patches import AfterImport, Patches
+from irscope.record.triton.patches import AfterImport, Patches, nothing
 from irscope.record.virtual.placeholders import current_following, measured
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES
 from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
-from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream, nothing
+from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"

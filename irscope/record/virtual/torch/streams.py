@@ -5,14 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from irscope.record.triton.patches import nothing
 from irscope.record.virtual.placeholders import measured
 
 _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
-
-
-def nothing(*_: Any, **__: Any) -> None:
-    """Stands in for what waits, captures, frees or prints; and drops an answer that torch does not give."""
 
 
 class Stream(AbstractContextManager["Stream"]):
