@@ -160,7 +160,6 @@ class _PinnedLaunch:
                 device=torch.cuda.get_device_name(self.device),
                 bytes=self.kept.compulsory_bytes,
                 outputs=tuple(storage.name for storage in self.kept.storages if storage.reference is not None),
-                poisoned=tuple(storage.name for storage in self.kept.storages if storage.is_output),
                 noise=self.kept.noise,
                 scalars=tuple((name, value) for name, value in arguments if isinstance(value, (int, float))),
                 l2_bytes=getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", None),

@@ -104,8 +104,6 @@ class LaunchInfo(RecordingEvent):
     """Of its tensors: each that it reads, and each that it writes, once; None if that is not known."""
     outputs: tuple[str, ...] = ()
     """The arguments whose memory it changes."""
-    poisoned: tuple[str, ...] = ()
-    """Of those, the ones it never reads: they are poisoned before each run that is checked."""
     noise: str = ""
     """How two runs of the launch as it is differ, or an empty string."""
     scalars: tuple[tuple[str, bool | int | float], ...] = ()

@@ -325,9 +325,6 @@ class _VirtualDriver:
         module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
         return module.ty_to_cpp(ty)
 
-    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
-        return args
-
     @staticmethod
     def is_active() -> bool:
         return True
