@@ -25,6 +25,7 @@ from irscope.record.triton.patches import Patches, nothing
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory, note_unwritten
 from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
+from irscope.record.virtual.torch.shadow import tensors_in
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
@@ -134,17 +135,9 @@ def _device_of(value: Any) -> str | None:
     return None
 
 
-def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
-    for one in values:
-        if isinstance(one, torch.Tensor):
-            yield one
-        elif isinstance(one, (list, tuple)) and len(one) < 64:
-            yield from _tensors(one)
-
-
 def _comes_from_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether a result is of the CPU: all tensors that it is made of are, or none is given and no default says so."""
-    tensors = list(_tensors((*args, *kwargs.values())))
+    tensors = tensors_in((args, kwargs))
     if tensors:
         return all(map(_is_of_host, tensors))
     default = torch_default_device.CURRENT_DEVICE
@@ -159,7 +152,7 @@ def _made(func: Any, args: Sequence[Any], result: Any, is_of_host: bool) -> Any:
 
 def _marked(result: Any, is_of_host: bool) -> Any:
     if is_of_host:
-        for one in _tensors([result]):
+        for one in tensors_in(result):
             one.__dict__[_HOST] = True
     return result
 
