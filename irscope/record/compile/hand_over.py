@@ -1,20 +1,9 @@
 """Compiles that a script's process leaves to workers, so that the script need not wait for them; and when it must.
 
-On the virtual GPU a launch needs of its kernel no more than the source. Whatever a program reads beyond that (metadata,
-texts, registers) is the real kernel's, which is waited for.
-
-Only what is shown to let an exception pass does so: a `finally`, the clean-up of a handler, and a `with` whose manager
-is a torch's, a lock's or a file's. What a manager is, is looked up by the expression of the `with`, whose names have
-values in the frame; a call's result is an instance of the class that is called.
-
-A launch's compile begins in the process of the script: its front end runs the script's own Python, and what it refuses
-is raised at the launch. At the first stage that makes code for the target the compile is handed over, as the module
-there and the options; the script goes on with a kernel that is waited for where it is read. The script's process is not
-forked, and has no children: the workers are irscope's (`irscope.record.process.gathering`).
-
-Handed over is only what would be the same elsewhere, and what the script need not wait for. Its compiler must be the
-installed one: a program that replaced a part of it, or set a knob, compiles here. And the launch must stand where an
-error would end the program: then a compile that fails ends the recording there, as it would have ended the program.
+Of its kernel a launch needs no more than the source; whatever else a program reads is waited for. Handed over is only
+what would be the same elsewhere, by the installed compiler, and where an error would end the program: what shows that
+it lets an exception pass does so (a `finally`, the clean-up of a handler, a `with` whose manager is torch's, a lock's
+or a file's, by the expression of the `with`). docs/architecture.md has the reasons.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Compiles on from the text of a stage, without a script, for its own target or for another one.
 
-MLIR prints `scf.for %k = … iter_args(%acc_50 = %acc)` without the locations of %k and %acc_50. MLIR gave %k the loop's
-location and %acc_50 that of its initial value, and Triton's front end added the Python variable's name to each. Later
-stages print values by that name, and their debug information uses the location: with both restored, every later stage
-is the same as in the first compile.
-
-The front end's IR stays: only what the compiler itself derives from a launch is derived again.
+MLIR prints `scf.for %k = … iter_args(%acc_50 = %acc)` without the locations of %k and %acc_50, by which later stages
+name values: the loop's, and that of the initial value, each with the Python variable's name. With both restored, every
+later stage is the same. Only what the compiler derives from a launch is derived again, not the front end's IR.
 """
 
 from __future__ import annotations

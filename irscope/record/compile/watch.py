@@ -1,13 +1,9 @@
 """Reports every compile in this process as events, pass by pass, whichever way it is called.
 
 A stage function looks up `ir.pass_manager` and the builders (`passes.ttgpuir.add_coalesce`, …) as globals of its
-backend's module when it runs. Inside `tap()` those globals are stand-ins, which forward everything, but collect the
-passes that are added to a pass manager and run them one by one. No list of passes is kept here: a builder is any
-function of the compiler that is called with a pass manager.
-
-Launches, `kernel.warmup` and TorchInductor all call `triton.compile`. `watch_compiles()` wraps it, and each backend's
-`add_stages`, whose stage functions are timed and tapped. All compiles within it are under one plan, and in a cache of
-Triton's that is its own (`private_cache`): no entry of that is of another plan.
+backend's module. Inside `tap()` those are stand-ins, which run the passes that are added to a pass manager one by one:
+a builder is any function of the compiler that is called with a pass manager. `watch_compiles()` wraps
+`triton.compile`, and each backend's `add_stages`; all compiles within it are under one plan, in a cache of their own.
 """
 
 from __future__ import annotations

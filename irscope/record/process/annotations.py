@@ -1,11 +1,7 @@
 """What is made of a compile's artifacts next to it: the layouts of its TTGIR, and the disassembly of its cubin.
 
-`LayoutServer` asks the compiler for layouts in a child process (`irscope.record.layouts.compiler`), which answers type
-by type. If it dies, the type under way gets a refusal, and a new child answers the rest. A process that asks the
-hardware has messages here too.
-
-Nothing here imports Triton: the path of nvdisasm comes from the caller. Where it is missing, fails or exceeds its
-limits, there is no SASS, and nothing else is lost. That it exceeded them is stored: each command would wait again.
+`LayoutServer` asks the compiler in a child process, which answers type by type: if it dies, the type under way gets a
+refusal. Where nvdisasm is missing, fails or exceeds its limits, there is no SASS; that it exceeded them is stored.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
 A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that
-only ends: by that it knows that this process is gone. Commands and events are messages on one socket, and what it
-prints goes to a file in a folder that this process makes and removes. `messages` has the side of the child.
-
-A child is a new process, or within `warm_children` a fork of one that has imported what it needs (`fork_server`), which
-saves half a second each. No fork has forks: a script's process is the script's own.
+only ends: by that it knows that this process is gone. `messages` has its side of the socket. Within `warm_children` it
+is a fork of a process that has imported what it needs (`fork_server`), which saves half a second each.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Gathers the captures of a recording as they are complete: those of its first process, of all others, and of workers.
 
 The other processes of the program connect to a socket in the recording's folder, in which the request lies too;
-`irscope.record.programs.joining` is the other side. Workers go on with the compiles that a script's process began,
-several at a time. A worker is a child of the recording, not of the script: a compile that was handed over is made
-whatever becomes of the script. It makes one after another, as a script's own process would; one that ends in a compile
-is that compile's failure, and another takes its place.
+`irscope.record.programs.joining` is the other side. A worker makes one compile after another; one that ends in a
+compile is that compile's failure, and another takes its place.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """Runs the program of a request: a file, a module, the text of standard input, tests, a notebook; or a dry run of it.
 
-What it writes by a relative path lands in the copy, which is removed with the recording. By an absolute path it would
-reach the real folder: Python refuses that, with a PermissionError. What a library written in C or another program opens
-by an absolute path is not seen, nor are writes outside the working folder.
-
-With IPython installed, its shell runs the cells, magics included. Without it, lines that begin with `%`, `!` or `?` are
-left out, and a cell that begins with `%%` as a whole; each is said.
-
-Tests run one after another here: options of plugins that spread them over processes are switched off. Assertions are
-not rewritten by pytest, since the virtual GPU rewrites them itself, and neither the cache of pytest nor a coverage
-report is written.
+In a dry run what it writes by a relative path lands in a copy, which is removed; by an absolute path into the real
+folder, Python refuses it. Without IPython, its lines in a notebook are left out, and each is said. Tests run in one
+process, and without pytest's rewriting of assertions: the virtual GPU rewrites them itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The process that records: it does what a RecordRequest or a CompileJob asks for, and reports it as events.
 
-`python -m irscope.record FD` reads commands from the socket FD, and writes its events to it. The user's script runs
-here, and the compiler may abort here: events already written survive that. The workers of a recording and of a pool are
-such processes too: they make compiles that need no script, those that a script's process began and those from a stage's
-text.
+`python -m irscope.record FD` reads commands from the socket FD, and writes its events to it. The compiler may abort
+here: events already written survive that.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A pool of warm workers that compile variants of a capture, several at once.
 
-The workers are forks of one process that has imported Triton (`irscope.record.process.child`); each does one request
-(`irscope.record`) and ends. What happens to one of them (an abort, a hang, an exception) is that variant's failed
-capture, and no other's. `Candidates` are requests that are compiled until the first that is interesting; a `Compiler`
-is one Triton of two, which compiles captures by its own defaults, and grafts, the texts of the other.
+Each does one request and ends: what happens to it is that variant's failed capture, and no other's. `Candidates` are
+requests that are compiled until the first that is interesting; a `Compiler` is one Triton of two, which compiles
+captures by its own defaults, and grafts, the texts of the other.
 """
 
 from __future__ import annotations
