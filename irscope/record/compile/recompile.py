@@ -416,21 +416,17 @@ def _parsed(request: RecordRequest, text: str, context: Any) -> Any:
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     names = list(stages)
-    if request.resume_stage in names:
-        return names.index(request.resume_stage)
-    if request.resume_stage:
-        raise RecordingError(
-            f"no compile can resume at stage {request.resume_stage!r}: the stages are "
-            f"{', '.join(names)}.{did_you_mean(request.resume_stage, names)}"
-        )
-    if request.stage == "source":
+    if not request.resume_stage and request.stage == "source":
         return 0
-    if request.stage not in names[:-1]:
+    how, stage, known = "at", request.resume_stage, names
+    if not stage:
+        how, stage, known = "from", request.stage, names[:-1]
+    if stage not in known:
         raise RecordingError(
-            f"no compile can resume from stage {request.stage!r}: the stages are {', '.join(names)}."
-            + did_you_mean(request.stage, names[:-1])
+            f"no compile can resume {how} stage {stage!r}: the stages are {', '.join(names)}."
+            + did_you_mean(stage, known)
         )
-    return names.index(request.stage) + 1
+    return names.index(stage) + (how == "from")
 
 
 def _options_of_recompile(

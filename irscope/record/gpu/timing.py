@@ -69,12 +69,9 @@ def _run_sample() -> dict[str, Any]:
     compile_s = time.perf_counter() - started
     expected = a.cpu().double() @ b.cpu().double()
     error = float((out.cpu().double() - expected).norm() / expected.norm())
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     times: list[float] = []
     for _ in range(_LAUNCHES):
-        start.record()
-        kernel[grid](a, b, out, _SIZE, BLOCK=_BLOCK)
-        end.record()
+        start, end = _between_events(lambda: kernel[grid](a, b, out, _SIZE, BLOCK=_BLOCK))
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) * 1000.0)
     # A NaN is no number that is small enough.
@@ -161,7 +158,6 @@ def time_launches(
 
 
 def _timed(run: Launch, scratch: torch.Tensor | None, before_each: Launch) -> tuple[Any, Any]:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     if scratch is None:
         torch.cuda._sleep(_LEAD_CYCLES)
         run()
@@ -169,6 +165,11 @@ def _timed(run: Launch, scratch: torch.Tensor | None, before_each: Launch) -> tu
     else:
         before_each()
         scratch.zero_()
+    return _between_events(run)
+
+
+def _between_events(run: Launch) -> tuple[Any, Any]:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     run()
     end.record()
@@ -181,11 +182,8 @@ def _warm_up(run: Launch, before_each: Launch) -> None:
     torch.cuda.synchronize()
     spent = 0.0
     while spent < _WARM_UP_MS:
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         before_each()
-        start.record()
-        run()
-        end.record()
+        start, end = _between_events(run)
         torch.cuda.synchronize()
         # However short it is, it does not run for ever.
         spent += max(start.elapsed_time(end), 0.2)

@@ -55,6 +55,10 @@ _LOG = "log"
 _LOG_TAIL_LINES = 20
 
 
+def last_lines(output: bytes) -> str:
+    return "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+
+
 def is_over(pid: int) -> bool:
     try:
         return process_status(pid)[0] in ("Z", "X")
@@ -199,7 +203,7 @@ class Child:
         return os.pread(self._printed.fileno(), os.fstat(self._printed.fileno()).st_size, 0)
 
     def last_lines(self) -> str:
-        return "\n".join(self.output().decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+        return last_lines(self.output())
 
     def _echo_output(self) -> None:
         # A read may cut a character.

@@ -31,6 +31,7 @@ from irscope.record.process.child import (
     Outcome,
     child_process,
     imports_torch_ahead,
+    last_lines,
     warm_children,
 )
 from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
@@ -39,7 +40,6 @@ from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import KnownCompile, RecordRequest, one_for_each_target, request_from_capture
 from irscope.store.shelf import StoredCaptures
 
-_LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
 _SHORT_WAIT_S = 0.02
 """Between looks at a process that closed the descriptor of its events."""
@@ -369,10 +369,8 @@ def check_end(
     elif not assembly.done:
         if not assembly.compiling:
             if not assembly.numbers:
-                tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
-                raise RecordingError(
-                    f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
-                )
+                why = f"the recording process {outcome} before any kernel was compiled.\n{last_lines(output)}"
+                raise RecordingError(why.rstrip())
             assembly.notes.append(f"The recording process {outcome} after this compile.")
         why = ", as when the system is out of memory" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

@@ -393,9 +393,7 @@ def fresh_kernels_in_memory() -> Iterator[None]:
 
 
 def active_gpu_target() -> Any:
-    from triton.runtime.driver import driver
-
-    return driver.active.get_current_target()
+    return active_driver().get_current_target()
 
 
 def active_target() -> Target:

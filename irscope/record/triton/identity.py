@@ -41,26 +41,25 @@ _MOST_REMEMBERED = 64
 
 _ELF_HEADER_BYTES = 64
 _LOADED = 1
-_seen: dict[str, dict[str, Any]] = {}
-"""By path: the file's state and its digest, as known to this process."""
 
 
 def digest_of_file(path: Path) -> str:
     """A digest of a file's contents, of a shared library of the loaded parts alone: stripping changes nothing."""
     state = path.stat()
     # The inode's change time cannot be set back, so it shows a file that was replaced in place.
-    known = [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
-    name = _resolved(path)
-    large = state.st_size >= _LARGE_BYTES
-    if large and name not in _seen:
-        _seen.update({key: row for key, row in _remembered().items() if key not in _seen})
-    row = _seen.get(name)
-    if row is not None and row["state"] == known:
+    known = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev)
+    return _digest_of(_resolved(path), known)
+
+
+@cache
+def _digest_of(name: str, state: tuple[int, ...]) -> str:
+    is_large = state[0] >= _LARGE_BYTES
+    row = _remembered().get(name) if is_large else None
+    if row is not None and row["state"] == list(state):
         return row["digest"]
-    digest = _digest(path, state.st_size)
-    _seen[name] = {"state": known, "digest": digest}
-    if large:
-        _remember(name, _seen[name])
+    digest = _digest(Path(name), state[0])
+    if is_large:
+        _remember(name, {"state": state, "digest": digest})
     return digest
 
 

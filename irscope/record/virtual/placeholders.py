@@ -48,11 +48,10 @@ class Following:
 
     # ---- reads
 
-    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+    def read(self, default: Any, *, shown: str = "") -> Any:
         """The value that a program reads where data has not been computed: `default`, or that of `--assume`.
 
         `default`: a number, a bool, or a list of them. `shown`: the text of a value that differs from run to run.
-        `position`: of the value in a tuple that the program unpacks.
         """
         place = place_of_reader()
         value = self._assume(default, place)
@@ -62,7 +61,7 @@ class Following:
             # a, b = x.tolist()
             reads = [self._note(name, item, place, is_set) for name, item in zip(names, value, strict=True)]
             return [carry(item, frozenset({read})) for item, read in zip(value, reads, strict=True)]
-        name = place.name or "".join(place.names[position : position + 1])
+        name = place.name or "".join(place.names[:1])
         return carry(value, frozenset({self._note(name, value, place, is_set, "" if is_set else shown)}))
 
     def read_of(self, value: Any) -> Reads:
@@ -253,7 +252,7 @@ def _kind_of_test(place: ProgramPlace) -> DecisionKind:
 class _Unfollowed(Following):
     is_on = False
 
-    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+    def read(self, default: Any, *, shown: str = "") -> Any:
         return default
 
     def question(self, default: bool, *, shown: str = "") -> bool:
