@@ -323,7 +323,6 @@ _MOST_ALIGNMENT = 512
 _MOST_OTHERS = 8
 """Launches of one compiled kernel, beside the first, that are described in its capture."""
 _MOST_COMPARED = 256
-"""Launches of one compiled kernel whose arguments are read: a script may launch it many thousand times."""
 
 
 class PendingLaunches:

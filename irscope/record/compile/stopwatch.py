@@ -50,7 +50,6 @@ class Stopwatch:
 
 
 _Current = Callable[[], Stopwatch | None]
-"""Gives the stopwatch of this thread's compile, if there is one."""
 
 
 def processor_ns() -> int:

@@ -122,11 +122,9 @@ class Watch:
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
-    """What was assumed up to the compile of a launch: on the virtual GPU, for placeholder values."""
     values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
     """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
-    """The exception of the last compile that failed."""
     passed_over: set[str] = field(default_factory=set)
     """The names of kernels that were compiled, and not asked for."""
     is_quiet: bool = False
@@ -134,11 +132,9 @@ class Watch:
     imports: tuple[Part, ...] = ()
     """The import of Triton, where times are requested."""
     is_virtual: bool = False
-    """Whether launches run nothing."""
     handover: Handover | None = None
     """Hands compiles over to workers; None if all is compiled here."""
     origin: tuple[tuple[str, str], ...] = ()
-    """The test or the cell under way, as `Environment.origin` has it."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -184,11 +180,9 @@ class WatchedCompile:
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
         self.may_be_left_out = False
-        """Whether it need not be recorded if a capture of it is stored: the kernel is compiled if it is read."""
         self.identity: Callable[[str], str] = lambda source: ""
         """The id of its capture, by its source."""
         self.may_be_handed_over = False
-        """Whether the launch need not wait for this compile."""
         self.given: tuple[Any, Any] = (None, None)
         """The source and the options that Triton compiles."""
         self.texts: dict[str, str] = {}
@@ -200,7 +194,6 @@ class WatchedCompile:
         """The stage before which the compile may be left to others."""
         self._first_metadata: dict[str, Any] = {}
         self.printed: list[str] = []
-        """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
         self.launch = Launch(Kernel(""))
         self._stages: list[str] = []

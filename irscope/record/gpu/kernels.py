@@ -26,7 +26,6 @@ _OF_THE_LAUNCH = ("target", "triton_version", "hash")
 @dataclass(frozen=True, slots=True)
 class SeenLaunch:
     kernel: Any
-    """Triton's CompiledKernel."""
     grid: tuple[int, int, int]
     arguments: tuple[Any, ...]
     """One a parameter, constants included."""

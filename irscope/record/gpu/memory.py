@@ -56,7 +56,6 @@ Run = Callable[[], None]
 @dataclass(slots=True)
 class _Storage:
     pristine: torch.Tensor
-    """Its bytes at the launch."""
     buffer: torch.Tensor
     """The copy that variants run on, between two guards."""
     dtype: torch.dtype
@@ -71,11 +70,9 @@ class _Storage:
     shape: tuple[int, int] | None = None
     """Rows and columns of the one contiguous tensor that fills it; None if there is none such."""
     extents: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first byte, last byte, bytes) of each view."""
     noise: Noise | None = None
     """What rounding does to the reference; None until it was measured, and where the launch changes nothing."""
     mixed: bool = False
-    """Whether its views are of several dtypes."""
 
     @property
     def name(self) -> str:
@@ -144,7 +141,6 @@ class KeptArguments:
         self._note_uses()
         self.noise = ""
         self.noise_of = ""
-        """The runs that the noise was measured by; empty until it was."""
         self._run: Run = lambda: None
         self._others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()
 

@@ -18,7 +18,6 @@ class CheckScript:
     launch: int | None = None
     """Only the launches of this compile, from 1."""
     every: bool = False
-    """Every launch, not only the first of each compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +98,12 @@ class LaunchInfo(RecordingEvent):
     launch: int
     """Its number among the script's compiles, from 1."""
     device: str
-    """The name of the GPU."""
     bytes: int | None
     """Of its tensors: each that it reads, and each that it writes, once; None if that is not known."""
     outputs: tuple[str, ...] = ()
-    """The arguments whose memory it changes."""
     noise: str = ""
     """How two runs of the launch as it is differ, or an empty string."""
     scalars: tuple[tuple[str, bool | int | float], ...] = ()
-    """(parameter, value) of its numbers."""
     l2_bytes: int | None = None
 
 

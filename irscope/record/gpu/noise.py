@@ -169,11 +169,9 @@ _WIDE_FLOOR_ULPS = 8.0
 @dataclass(slots=True)
 class _Judgement:
     beyond: int = 0
-    """Elements beyond their own noise."""
     worst: float = 0.0
     """The largest ratio of an element's error to its noise."""
     stray: float = 0.0
-    """The largest error among the elements beyond their noise."""
     squares: float = 0.0
     count: int = 0
     rows: torch.Tensor | None = None
@@ -190,7 +188,6 @@ class _Judgement:
 class Noise:
     dtype: torch.dtype
     reference: torch.Tensor
-    """Its bits after the empty plan's launch."""
     coarse_inputs: bool = False
     """Whether any input that was moved is in a format of 16 bits or fewer."""
     fine_reach: float | None = None
@@ -210,7 +207,6 @@ class Noise:
     reach: float = 0.0
     """The farthest that an element went in other orders and roundings, in units of what moved inputs do to it."""
     largest: float = 0.0
-    """The largest deviation of any run."""
     strays: float = 0.0
     """How many elements one run strays from what the other runs allow, on average."""
     stray: float = 0.0
@@ -396,21 +392,17 @@ class MemoryDifference:
     beyond_noise: bool = False
     """Whether the errors as a whole are more than the noise of the empty plan's own runs."""
     nan: int = 0
-    """NaNs that were computed."""
     nan_in_reference: int = 0
     """Of those, where the empty plan computes one too."""
     never_written: int = 0
     """Elements that the empty plan writes, and this did not."""
     newly_written: int = 0
-    """Elements that the empty plan does not write."""
     infinite: int = 0
     """Elements that are infinite on one side alone, or of another sign."""
     outside: bool = False
-    """Whether it wrote beyond the tensor's memory."""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     noise: Noise | None = None
-    """What the errors were judged by."""
     judgement: _Judgement | None = None
 
     @property

@@ -45,7 +45,6 @@ class MachineRun:
     programs: int | None = None
     """At most so many programs of each launch, spread over its grid; None for all."""
     seed: int = 0
-    """Of the elements that the script does not make."""
     limits: RunLimits = NO_LIMITS
 
 

@@ -47,13 +47,10 @@ _LONGEST_END_S = 5.0
 class DeviceProcess:
     def __init__(self, child: Child, assembly: Assembly, annotations: Annotations, progress: Progress | None) -> None:
         self.assembly = assembly
-        """What it has recorded so far."""
         self.annotations = annotations
         """Feed that, and add to it."""
         self.loaded: set[str] = set()
-        """The keys of the variants that it was given."""
         self.log = child.log
-        """The file of what it prints."""
         self.last_lines = child.last_lines
         self._child = child
         self._progress = progress
@@ -401,7 +398,6 @@ class ScriptCheck:
     launches: tuple[messages.LaunchChecked, ...]
     captures: tuple[Capture, ...]
     script_end: ScriptEnd | None
-    """How the script ended; None where its process did before."""
     ended: str = ""
     """How its process ended, where it did before the script."""
 

@@ -36,13 +36,10 @@ class Verified:
     name: str
     shape: tuple[int, ...]
     checked: int
-    """Number of elements."""
     differences: tuple[tuple[tuple[int, ...], str, str], ...] = ()
     """(element, the place by the map, the place on the hardware)."""
     skipped: str = ""
-    """Why it was not checked; or an empty string."""
     failed: str = ""
-    """Why the check failed; or an empty string."""
 
     @property
     def agrees(self) -> bool:

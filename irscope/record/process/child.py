@@ -87,7 +87,6 @@ class MessageStream:
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
         self.at_end = False
-        """Whether the other end is closed, and everything was read."""
 
     def fileno(self) -> int:
         return self._descriptor
@@ -128,7 +127,6 @@ class Child:
         self._last_output = b""
         self.pid = process.pid
         self.log = log
-        """The file of what it prints."""
 
     @property
     def at_end(self) -> bool:
@@ -317,7 +315,6 @@ TRITON = (
     "irscope.record.programs.worker",
     "irscope.record.virtual.gpu",
 )
-"""What every process that records or compiles imports."""
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
 """The same of a script that imports torch."""
 

@@ -40,7 +40,6 @@ class Begun(RecordingEvent):
     environment: Environment
     """Versions, platform, tools and GPU; the parent knows the rest."""
     real: bool = False
-    """Whether launches are made on a GPU."""
     nvdisasm: str = ""
     """The path of its Triton's nvdisasm; empty where there is none."""
 
@@ -66,7 +65,6 @@ class Launched(RecordingEvent):
     grid: tuple[int, int, int]
     assumptions: tuple[Assumption, ...] = ()
     origin: tuple[tuple[str, str], ...] = ()
-    """As `Environment` has it."""
 
 
 class LaunchedAgain(RecordingEvent):
@@ -100,7 +98,6 @@ class ScriptEnd(RecordingEvent):
     of_compile: bool = False
     """Whether it ended with the error of a compile, which that compile's capture holds."""
     target: str = ""
-    """The target that it ran for."""
     complete: bool = False
     """Whether it ran to its end although it failed, as tests do."""
     passed_over: tuple[str, ...] = ()
@@ -147,7 +144,6 @@ class CompileEvent(RecordingEvent):
     """Something about one compile."""
 
     n: int
-    """The number of the compile in its process."""
 
 
 class CompileBegun(CompileEvent):
@@ -156,7 +152,6 @@ class CompileBegun(CompileEvent):
     log: int = 0
     """Where what is printed from now on begins in the log of the process, in bytes."""
     origin: tuple[tuple[str, str], ...] = ()
-    """As `Environment` has it."""
 
 
 class HandedOver(CompileEvent):
@@ -308,12 +303,10 @@ class LayoutsKnown(CompileEvent):
 
 class CompileFailed(CompileEvent):
     error: str
-    """The name of the error's class."""
     message: str
     frames: str
     diagnostics: str
     log: str
-    """What the backend printed."""
     errno: int = 0
     """Of an error of the operating system; ENOMEM of a MemoryError."""
 
@@ -323,7 +316,6 @@ class CompileEnded(CompileEvent):
     metadata: dict[str, Any]
     log: str
     cached: bool = False
-    """Whether the kernel was in Triton's cache."""
 
 
 EventSink = Callable[[RecordingEvent], None]

@@ -125,29 +125,24 @@ class _Member:
     stream: MessageStream
     completion: Completion | None = None
     feed: EventSink | None = None
-    """What takes its events."""
 
 
-@dataclass(slots=True)
 class Gathering:
     """The processes of a program other than its first, and what each has compiled: they report to a socket."""
 
-    _listener: socket.socket
-    _first: int
-    """The number of the first process, whose events `_feed_first` takes."""
-    _feed_first: EventSink
-    _new_completion: Callable[[str], Completion]
-    """Takes another process's."""
-    _feeds: dict[int, EventSink] = field(init=False)
-    """By the number of the process."""
-    _members: list[_Member] = field(default_factory=list[_Member])
-    completions: list[Completion] = field(default_factory=list[Completion])
-    """Of each process that is recorded, in the order in which they joined."""
-    are_killed: bool = False
-    """Whether the processes are ended by the recording, which says of their compiles why."""
-
-    def __post_init__(self) -> None:
-        self._feeds = {self._first: self._feed_first}
+    def __init__(
+        self, listener: socket.socket, first: int, feed_first: EventSink, completion: Callable[[str], Completion]
+    ) -> None:
+        """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
+        self._listener = listener
+        self._first = first
+        self._feeds: dict[int, EventSink] = {first: feed_first}
+        """By the number of the process."""
+        self._new_completion = completion
+        self._members: list[_Member] = []
+        self.completions: list[Completion] = []
+        self.are_killed = False
+        """Whether the processes are ended by the recording, which says of their compiles why."""
 
     def descriptors(self) -> Iterator[int]:
         yield self._listener.fileno()
@@ -236,7 +231,6 @@ class _Worker:
     child: Child
     resources: ExitStack
     job: CompileJob | None = None
-    """What it compiles now."""
     began_s: float = 0.0
     printed: int = 0
     """Bytes of its output before that."""

@@ -133,7 +133,6 @@ class RecordRequest(RecordingOptions):
     path: str = ""
     """The script, the file of the kernel, or the IR file; or the module, or nothing, as `way` says."""
     kernel: str = ""
-    """The kernel's name; empty for every one."""
     stage: str = ""
     """`text`: the stage whose artifact the text is."""
     text: str = ""
@@ -153,7 +152,6 @@ class RecordRequest(RecordingOptions):
     log_path: str = ""
     """Where the process's standard error goes, from which the diagnostics of each compile are read."""
     limit_s: float = 0.0
-    """Seconds after which a compile is ended; 0 if nothing ends it."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     compiler_log: bool = False
@@ -190,17 +188,13 @@ class CompileJob:
     """A compile that a script's process began, for a worker to go on with."""
 
     number: int
-    """In the script's process."""
     target: str
     name: str
-    """Of the kernel."""
     extension: str
-    """The stage that the compile began with, as Triton's source names it."""
     language: str
     source_key: str
     """What Triton's cache knows the source by."""
     key: str
-    """That of the compile."""
     options: dict[str, Any]
     """As the backend has parsed them."""
     texts: dict[str, str]
@@ -209,7 +203,6 @@ class CompileJob:
     """The module that goes into `stage`, in MLIR's generic form, which has the locations of block arguments too."""
     stage: str
     metadata: dict[str, Any]
-    """What the stages before it noted."""
     passes: int
     """How many passes they had."""
     environment: dict[str, str]

@@ -58,9 +58,7 @@ class Recording:
     """How the script ended, for each target that it ran to an end for."""
     notes: tuple[str, ...]
     output: str
-    """What the script and the compiler printed."""
     signal_number: int = 0
-    """The signal that interrupted it; 0 where none did."""
     refusals: tuple[tuple[str, IrscopeError], ...] = ()
     """(target, why) for each of several targets that nothing was recorded for."""
     stored: Mapping[str, Launch] = field(default_factory=dict[str, Launch])

@@ -21,7 +21,6 @@ from irscope.record.triton.api import jit_function_class
 from irscope.record.triton.patches import Patches, replaced
 
 _PLACEHOLDER_MS = 1.0
-"""The time that is given for everything."""
 
 
 def call_once(
@@ -128,7 +127,6 @@ class _Tuning:
     compiles_one: bool = False
     """Whether the first configuration that compiles is the only one."""
     compiled: int | None = None
-    """The index of that configuration."""
 
 
 @contextmanager

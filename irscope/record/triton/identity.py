@@ -34,7 +34,6 @@ from irscope.target import KNOWN_TARGETS, nearest_targets
 from irscope.tools import run_tool
 
 _DIGEST_DIGITS = 16
-"""Hex digits of SHA-256 per digest."""
 
 _LARGE_BYTES = 1 << 20
 _MOST_REMEMBERED = 64
@@ -138,7 +137,6 @@ _SOURCES = ("compiler/**/*.py", "language/**/*.py", "backends/*.py", "knobs.py")
 _PRINTS_ONLY = re.compile(r"DUMP(?!_MIR)|TIMING|DIAGNOSTICS|LLVM_DEBUG|MULTITHREADING|VERSION_CHECK|REPRODUCER")
 
 _IN_THE_OPTIONS = ("TRITON_DEFAULT_FP_FUSION", "TRITON_FORCE_DISABLE_FP_FUSION", "TRITON_OVERRIDE_ARCH")
-"""These are part of the launch's options."""
 
 _NOT_IN_TRITONS_KEY = (
     "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",

@@ -210,7 +210,6 @@ class LlvmPasses:
         self.snapshots: list[PassSnapshot] = []
         """All of the compile; none where only times are requested."""
         self.traces: list[LlvmTrace] = []
-        """All of the compile."""
 
     @property
     def is_available(self) -> bool:

@@ -60,7 +60,6 @@ class _PrivateName:
     name: str
     """In the module, with dots: `JITFunction._pack_args`; empty for the module itself."""
     needed_for: str
-    """What irscope cannot do without it."""
     by_virtual_gpu: bool = False
     """Whether only programs that run without a GPU need it."""
     is_required: bool = True
@@ -142,7 +141,6 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_virtual("triton.backends.nvidia.driver", "ty_to_cpp", "launch on the virtual GPU"),
     *_rows("triton.language", "dtype", "read a signature"),
 )
-"""All of them, in the order in which a recording comes by them."""
 
 
 def require_names(*, virtual: bool) -> None:

@@ -102,7 +102,6 @@ class _KeptCaptures:
         """`otherwise`: the folder where the store cannot be written. `fresh`: forget what is kept."""
         self._otherwise = otherwise
         self.not_kept: OSError | None = None
-        """Why they are not kept for the next time."""
         self.folder = otherwise or Path(os.devnull)
         try:
             everything = default_folder() / "variants"

@@ -28,7 +28,6 @@ _told: set[tuple[str, str]] = set()
 _FOUND_LATER = ("snapshots", "layouts", "operations", "log", "times")
 """Fields that a capture may lack, and get when something needs them."""
 Run = Callable[["RecordRequest"], Capture]
-"""Compiles one request."""
 
 
 def _warned(text: str) -> None:

@@ -82,7 +82,6 @@ class _Server:
     server: ForkServer
     layouts: LayoutServer
     importing: int
-    """The number of the command to import the compiler."""
     compiler: tuple[str, str] | None = None
 
     def imported(self) -> tuple[str, str]:
@@ -112,7 +111,6 @@ class VariantPool:
         self.timeout_s = timeout_s
         self._interpreter = interpreter
         self._servers: dict[str | None, _Server] = {}
-        """By interpreter."""
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
@@ -248,7 +246,6 @@ class _Candidate:
     place: int
     request: RecordRequest
     wanted: RecordRequest
-    """What is compiled next."""
     made: tuple[Capture, ...] = ()
 
 
@@ -265,9 +262,7 @@ class Candidates:
         self._timeouts_last = timeouts_last
         self.known: dict[str, bool] = _read(kept)
         self.compiled = 0
-        """How many requests were judged by compiling."""
         self.repeated = 0
-        """How many were judged before."""
 
     def first(self, requests: Iterable[RecordRequest]) -> int | None:
         """The place of the first interesting request; None if there is none. Those behind one are given up."""
@@ -373,7 +368,6 @@ class Compiler:
     """The plan and the options here come on top of a capture's."""
     jobs: int | None = None
     ptxas: str = ""
-    """The path of a ptxas in place of its own."""
     pool: VariantPool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,9 +24,7 @@ class Read:
     file: str
     line: int
     expression: str = ""
-    """The source text of the read."""
     given: bool = False
-    """Whether `--assume` set the value."""
 
     @property
     def place(self) -> str:

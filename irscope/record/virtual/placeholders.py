@@ -27,7 +27,6 @@ class Following:
     """The reads of placeholder values of a program on one virtual GPU, and what they decided."""
 
     is_on = True
-    """Whether there is a virtual GPU."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
         self._assumed = {name: _assumed_value(name, text) for name, text in (assumed or {}).items()}
@@ -38,7 +37,6 @@ class Following:
         self._questions: list[tuple[Reads, ProgramPlace]] = []
         """The latest questions, those of the current statement last."""
         self._dropped = 0
-        """How many questions came before these."""
         self._iterations: dict[ProgramPlace, int] = {}
         """How often each test went on with its loop."""
         self._of_launches: dict[Read, dict[Decision, None]] = {}

@@ -36,7 +36,6 @@ class ProgramPlace:
     name: str = ""
     """The one of them that gets the value, or an empty string."""
     returns: bool = False
-    """Whether the statement is a `return`."""
     loops: bool = False
     """Whether the statement is a `while`, whose test is meant."""
 

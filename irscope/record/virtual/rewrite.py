@@ -190,7 +190,6 @@ class Calls:
 
 
 calls = Calls()
-"""The name that rewritten programs import."""
 
 
 def _tested(value: Any) -> Any:

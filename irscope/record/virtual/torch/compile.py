@@ -48,7 +48,6 @@ class GraphCompiler:
         """Removes the folder that TorchInductor writes to."""
         self._folder = ""
         self._resets = 0
-        """How often the program dropped what was compiled."""
 
     def install(self, patches: Patches) -> None:
         compiler = self

@@ -20,7 +20,6 @@ class _SizeKind(Enum):
     SHARED = auto()
     """A symbol: one for all sizes of this kind that are equal."""
     OWN = auto()
-    """A symbol of its own."""
 
 
 Marks = tuple[_SizeKind, ...] | None

@@ -233,7 +233,6 @@ class _Unwritten:
     """Of its tensors: another one says that torch wrote."""
     epoch: int
     launches: int = 0
-    """How many launches wrote to it."""
 
 
 _T = torch.Tensor

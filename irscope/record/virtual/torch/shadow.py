@@ -46,7 +46,6 @@ _UNWRITTEN = frozenset(
 )
 """Their results are uninitialised memory, or numbers of the GPU's own generator."""
 _PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
-"""They change no values."""
 _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm})
 """They write running averages that torch's version counters do not count."""
 _OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
@@ -60,7 +59,6 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     tensors: list[torch.Tensor]
-    """Its operands."""
     result: Any
     is_placeholder: bool = False
     """Whether a number among its arguments is a placeholder value."""
