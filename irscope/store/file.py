@@ -18,16 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import (
-    Artifact,
-    Capture,
-    Environment,
-    Launch,
-    PassSnapshot,
-    Resources,
-    SourceFile,
-    Target,
-)
+from irscope.model.capture import Artifact, Capture, Environment, Launch, PassSnapshot, Resources, SourceFile, Target
 from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan

@@ -157,12 +157,7 @@ class CaptureFile:
 
     @classmethod
     def listed(
-        cls,
-        shelf: Shelf,
-        facts: CaptureFacts | None,
-        path: Path,
-        part: tuple[int, int] | None = None,
-        label: str = "",
+        cls, shelf: Shelf, facts: CaptureFacts | None, path: Path, part: tuple[int, int] | None = None, label: str = ""
     ) -> CaptureFile:
         """A capture of which at most the facts were read; `part`: (offset, bytes) in a file, `label`: its name."""
         file = cls.__new__(cls)

@@ -217,10 +217,7 @@ class WatchedCompile:
         self._llvm: LlvmPasses | None = None
         if self.request.watches_llvm:
             self._llvm = LlvmPasses(
-                target.backend,
-                self.request.plan,
-                is_timed=self.request.times,
-                prints=self.request.llvm_passes,
+                target.backend, self.request.plan, is_timed=self.request.times, prints=self.request.llvm_passes
             )
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""

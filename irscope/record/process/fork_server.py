@@ -21,15 +21,7 @@ from types import ModuleType
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.events import Refused
-from irscope.record.process.messages import (
-    MOST_DESCRIPTORS,
-    Answer,
-    Fork,
-    Import,
-    MessageReader,
-    MessageWriter,
-    Reap,
-)
+from irscope.record.process.messages import MOST_DESCRIPTORS, Answer, Fork, Import, MessageReader, MessageWriter, Reap
 
 _CHUNK = 1 << 16
 _ENVIRONMENT = dict(os.environ)

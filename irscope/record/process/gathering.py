@@ -195,11 +195,7 @@ class Gathering:
 
 @contextmanager
 def gathering(
-    folder: Path,
-    request: RecordRequest,
-    first: int,
-    feed_first: EventSink,
-    completion: Callable[[str], Completion],
+    folder: Path, request: RecordRequest, first: int, feed_first: EventSink, completion: Callable[[str], Completion]
 ) -> Iterator[Gathering]:
     """Let the processes of a program report to a socket in `folder`, until the end of the block; as `Gathering`."""
     (folder / _REQUEST).write_bytes(frame_of(request))

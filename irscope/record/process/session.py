@@ -259,13 +259,7 @@ class _Followed:
         self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
         self.child: Child = stack.enter_context(
-            child_process(
-                RECORDING,
-                folder,
-                interpreter=request.interpreter,
-                echo=echo,
-                ahead=_imports_of(request),
-            )
+            child_process(RECORDING, folder, interpreter=request.interpreter, echo=echo, ahead=_imports_of(request))
         )
         request = replace(request, log_path=str(self.child.log), limit_s=request.timeout_s)
         self._timeout_s = request.timeout_s

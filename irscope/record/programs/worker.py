@@ -123,12 +123,7 @@ def _load_error(kernel: Any, target: Target) -> Exception | None:
     return None
 
 
-def work(
-    request: RecordRequest,
-    sink: EventSink,
-    folder: Path,
-    around: _AroundScript | None = None,
-) -> None:
+def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundScript | None = None) -> None:
     """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
     if request.dry and request.mode != "text":
         move_to_scratch_copy(folder)

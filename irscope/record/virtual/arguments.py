@@ -14,12 +14,7 @@ from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.numbers import (
-    Read,
-    carry,
-    plain,
-    reads_of,
-)
+from irscope.record.virtual.numbers import Read, carry, plain, reads_of
 from irscope.record.virtual.placeholders import Following, current_following
 
 _Decided = dict[Read, list[Decision]]

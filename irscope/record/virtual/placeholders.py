@@ -12,14 +12,7 @@ from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.virtual.numbers import (
-    Read,
-    Reads,
-    address,
-    carry,
-    listeners,
-    plain,
-)
+from irscope.record.virtual.numbers import Read, Reads, address, carry, listeners, plain
 from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
 
 
