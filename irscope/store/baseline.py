@@ -111,7 +111,6 @@ _CEILINGS, _CLOCKS = "ceilings.json", "clocks.json"
 
 
 def _kept(name: str, folder: Path | None, kind: type[_Value], default: _Value) -> _Value:
-    """What a file of measured values holds; the default if nothing was measured, or the file cannot be read."""
     try:
         return converted(json.loads(((folder or default_folder()) / name).read_bytes()), kind)
     except (OSError, ValueError, RecursionError, CaptureFormatError):

@@ -404,7 +404,6 @@ def _has_own_seal(data: bytes) -> bool:
 
 
 def _safe_name(name: str) -> str:
-    """A name as part of a file's: letters, digits, dots, dashes and underscores."""
     return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
 
 

@@ -190,7 +190,6 @@ class CaptureStore:
 
 
 def _names_in(path: Path) -> list[str]:
-    """The names that a file lists; none where it is damaged, or not there."""
     try:
         names: Any = json.loads(path.read_bytes())
         return [str(name) for name in names]

@@ -273,7 +273,6 @@ class LeftOut(BaseException):
 
 class Handover:
     def __init__(self, folder: Path) -> None:
-        """`folder`: of the recording. What the compiler is now is what workers have."""
         self._folder = folder
         self._cache = str(triton_api.knobs().cache.dir)
         self._process = os.getpid()

@@ -329,7 +329,6 @@ class PendingLaunches:
     """The launches whose compile is about to begin, by the options that Triton made: it may compile in a thread."""
 
     def __init__(self, values: Callable[[Any], dict[str, Any]]) -> None:
-        """`values`: what is known of a tensor's data, as fields of an Argument."""
         self._values = values
         self._described: dict[int, tuple[Any, dict[str, Any]]] = {}
 

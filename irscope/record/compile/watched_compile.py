@@ -376,7 +376,6 @@ class WatchedCompile:
 
     @contextmanager
     def _llvm_watched(self, stage: str, passes: LlvmPasses) -> Iterator[None]:
-        """Watch LLVM's own passes of a stage: as they are printed, or their names alone."""
         if self.request.llvm_passes:
             with environment_variable("LLVM_IR_ENABLE_DUMP", "1"), passes.stage(stage):
                 before = self._log.size()

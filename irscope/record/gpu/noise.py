@@ -358,7 +358,6 @@ class Noise:
 
     @property
     def _is_finer(self) -> bool:
-        """Whether other orders were seen to do much less than moved inputs."""
         return self.coarse_inputs and self.other_runs >= 3 and self.typical_other < _FINER_SHARE * self.typical_moved
 
     @property

@@ -55,7 +55,6 @@ def _try_device(number: int) -> dict[str, Any]:
 
 
 def _run_sample() -> dict[str, Any]:
-    """The sample kernel's error, against float64 on the host, and its times."""
     from irscope.record.triton.sample_kernel import sample_matmul
 
     triton_api.silence_known_noise()

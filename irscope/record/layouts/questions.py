@@ -83,7 +83,6 @@ def ask_layout(
 
 
 def _fitting(encoding: Encoding, what: str, own: int | None, asked: int | None, option: str, most: int) -> int | None:
-    """The number of threads, warps or CTAs that a layout is for; raises UsageError if another one was asked for."""
     if own is not None and asked is not None and own != asked:
         raise UsageError(f"{encoding.text} is for {own} {what}, not for {asked}: write {option} {own}.")
     number = own if own is not None else asked

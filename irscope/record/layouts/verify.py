@@ -177,7 +177,6 @@ def _serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> No
 
 
 def _measure(question: Measure, torch: Any) -> list[int]:
-    """Run the kernel of one question on the GPU: the thread of each element, or the element at each offset."""
     from irscope.record.layouts.compiler import LayoutCompiler
 
     kernels: Any = importlib.import_module("irscope.record.triton.gluon_kernels")

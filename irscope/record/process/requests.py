@@ -291,7 +291,6 @@ def request_for_command(record_options: RecordingOptions) -> RecordRequest:
 
 
 def _refuse_wrong_names(record_options: RecordingOptions, *backends: str) -> None:
-    """Raise TargetError for a target, and PlanError for a pass, that cannot be; nothing was started yet."""
     targets = [Target.parse(text) for text in record_options.targets]
     if record_options.interpreter is None:
         refuse_unknown_passes(record_options.plan, [one.backend for one in targets] or backends)
@@ -328,7 +327,6 @@ def _standard_input() -> str:
 
 
 def _checked(request: RecordRequest, name: str) -> RecordRequest:
-    """The request, with its mode; raises UsageError for options that do not fit."""
     record_options = request
     if record_options.signature is not None:
         if request.way not in ("file", "module"):

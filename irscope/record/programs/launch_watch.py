@@ -252,7 +252,6 @@ def real_launches(sink: EventSink, data_limit_bytes: int = 0) -> Iterator[None]:
 
 
 def _config_policy(text: str) -> ConfigPolicy:
-    """The configurations that `--config` selects: `first`, `all`, an index, or KEY=VALUE; raises UsageError."""
     if text == "first" or text == "all":
         return text
     name, equals, _ = text.partition("=")

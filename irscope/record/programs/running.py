@@ -241,7 +241,6 @@ class _NotebookCell:
 
 
 def _read_cells(path: Path) -> tuple[_NotebookCell, ...]:
-    """The code cells of a notebook; raises RecordingError for what is none."""
     try:
         content: Any = json.loads(path.read_text("utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
@@ -360,7 +359,6 @@ class _Watcher:
 
 
 def _run_tests(watch: Watch) -> ScriptEnd:
-    """Run the tests of a request; raises MissingTool without pytest, and RecordingError where no test could be run."""
     if importlib.util.find_spec("pytest") is None:
         raise MissingTool("--pytest needs pytest in the Python that records: pip install pytest.")
     import pytest

@@ -141,7 +141,6 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
 
 
 def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
-    """Run the command of a request in place of this process; raises RecordingError if there is no such program."""
     os.environ.update(program_environment(folder))
     program, *_ = request.arguments
     try:

@@ -68,7 +68,6 @@ def _resolved(path: Path) -> str:
 
 
 def _digest_of_tree(path: Path) -> str:
-    """A digest of a file, or of all files in a folder with their names; an empty string if there is none."""
     if path.is_file():
         return digest_of_file(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -236,7 +235,6 @@ _DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 
 
 def _compiler_variables() -> dict[str, str]:
-    """The environment variables that a Triton may read where code is made, more rather than too few."""
     return {
         name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name not in _DECIDE_NOTHING
     }
@@ -362,7 +360,6 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
 
 
 def _refuse_unknown_step(folder: Path, rule: PassRule) -> None:
-    """Raise PlanError for a step of ptxas that is none of its options, nor one that Triton gives it."""
     name = rule.name.removeprefix(ptxas.PREFIX)
     if name in ptxas.KNOWN or (tool := triton_api.nvidia_tools().get("ptxas")) is None:
         return

@@ -133,7 +133,6 @@ def as_printed(text: str) -> str:
 
 @cache
 def _function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
-    """A function of the compiler, or None if this libtriton lacks it."""
     address = _addresses().get(symbol)
     return None if address is None else ctypes.PYFUNCTYPE(result, *arguments)(address)
 

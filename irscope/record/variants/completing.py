@@ -31,7 +31,6 @@ Run = Callable[["RecordRequest"], Capture]
 
 
 def _warned(text: str) -> None:
-    """Give a note to who called the function that has it."""
     warnings.warn(text, stacklevel=4)
 
 

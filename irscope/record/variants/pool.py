@@ -315,7 +315,6 @@ class Candidates:
                 return first
 
     def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
-        """What is to be compiled first of a request, or how it was judged before."""
         before = self.known.get(_digest_of(request))
         if before is None:
             return self._judge(request, ())

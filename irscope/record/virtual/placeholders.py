@@ -289,7 +289,6 @@ def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
 
 
 def _assumed_value(name: str, text: str) -> Any:
-    """The value of `--assume NAME=VALUE`: a number, true or false, or a list; raises UsageError."""
     words: dict[str, Any] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
     if text.lower() in words:
         return words[text.lower()]

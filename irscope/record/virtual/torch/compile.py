@@ -144,7 +144,6 @@ class GraphCompiler:
     def _compile(
         self, graph: _CompiledGraph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
     ) -> None:
-        """Give a graph the code that launches TorchInductor's kernels, if a function can be compiled."""
         results: list[Any] = []
 
         def traced(*inputs: Any) -> tuple[Any, ...]:
@@ -247,7 +246,6 @@ def _state() -> tuple[Any, ...]:
 
 
 def _described(leaf: Any) -> Any:
-    """The properties of one input that a graph depends on, but for sizes and integers."""
     if isinstance(leaf, torch.Tensor):
         return (leaf.dim(), leaf.dtype, leaf.requires_grad)
     if type(leaf) is int:

@@ -99,8 +99,6 @@ def _generator_of_any_device(real: Any) -> Any:
 
 
 class _Computing(GpuMode):
-    """Lets tensors of the CPU pose as those of a GPU."""
-
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -162,7 +160,6 @@ def _is_of_host(tensor: torch.Tensor) -> bool:
 
 
 def _install_autocast(patches: Patches) -> None:
-    """Let a block with the GPU's autocast cast what the CPU computes, too."""
     enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
 
     def entered(cast: Any) -> Any:

@@ -298,7 +298,6 @@ _DEFAULT_SEED = 67280421310721
 
 
 def _install_random(memory: VirtualMemory, patches: Patches) -> None:
-    """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
     class GeneratorMeta(type(real)):  # type: ignore[misc]

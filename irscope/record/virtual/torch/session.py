@@ -162,7 +162,6 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
 
 
 def _tensors_of(argument: Any) -> Iterator[torch.Tensor]:
-    """The tensors of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
     if isinstance(argument, list | tuple):
         for item in argument:
             yield from _tensors_of(item)

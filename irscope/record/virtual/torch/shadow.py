@@ -257,8 +257,6 @@ def _overwritten(call: Call) -> list[torch.Tensor]:
 
 
 def _values(value: Any) -> Any:
-    """Arguments with every tensor replaced by its values, and the device by the CPU."""
-
     def values(tensor: torch.Tensor) -> torch.Tensor:
         known = values_of(tensor)
         return tensor if known is None else known.values
