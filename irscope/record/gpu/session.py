@@ -477,8 +477,7 @@ class _ScriptFollower:
         if self._launching is not None:
             self._add(self._launching, "timeout", f"no end after {self._launch_timeout_s:g} s")
         else:
-            message = f"the compile took longer than {self._timeout_s:g} s and was ended."
-            self._child.assembly.fail_open("timeout", message, b"")
+            self._child.assembly.time_out(self._timeout_s)
         return self._made("it was ended")
 
     def _ended(self, early: bool) -> ScriptCheck:

@@ -369,7 +369,7 @@ class Assembly:
         return *facts, item.graphs, item.origin, item.contents, item.launch.others
 
     def with_late_facts(self, number: int, capture: Capture) -> Capture:
-        """The capture of a compile that was released, with what became known of it after its end."""
+        """The capture of a compile, which may have been released, with what became known of it after its end."""
         item = self._open[number]
         known, tuning = item.launch, self._autotuning(item.launch)
         launch = replace(
@@ -389,7 +389,10 @@ class Assembly:
         """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
         return list(self._open.values())[index].took_s
 
-    def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
+    def time_out(self, timeout_s: float, output: bytes = b"") -> None:
+        self.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
+
+    def fail_open(self, kind: FailureKind, message: str, output: bytes = b"") -> None:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
         for number, item in self._open.items():
             if not item.ended:
@@ -499,7 +502,7 @@ class Assembly:
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
         capture = Capture(
-            launch=item.with_contents(replace(item.launch, autotuning=self._autotuning(item.launch))),
+            launch=item.launch,
             target=item.target,
             plan=self._request.plan,
             artifacts=artifacts,
@@ -508,17 +511,15 @@ class Assembly:
             times=item.times,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
-            environment=replace(self._environment, origin=item.origin, **item.compiler),
+            environment=replace(self._environment, **item.compiler),
             status="failed" if item.failure else "ok",
             failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel.file, stages),
-            notes=self._notes_of(item),
-            graphs=item.graphs,
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
         )
-        return with_fit(capture)
+        return with_fit(self.with_late_facts(number, capture))
 
     def _notes_of(self, item: OpenCapture) -> tuple[str, ...]:
         return (*item.notes, *item.launch.assumption_notes, *self.notes)

@@ -168,7 +168,7 @@ class Gathering:
                 member.stream.close()
                 self._members.remove(member)
                 if member.completion is not None and not self.are_killed:
-                    member.completion.assembly.fail_open("abort", "its process ended during the compile.", b"")
+                    member.completion.assembly.fail_open("abort", "its process ended during the compile.")
 
     def close(self) -> None:
         self.read()

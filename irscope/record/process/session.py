@@ -164,10 +164,9 @@ def _record_one(
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
     files = [*recordings[0].files]
-    known = {file.facts.id for file in files}
     for captures in recordings[1:]:
+        known = {file.facts.id for file in files}
         files += [file for file in captures.files if file.facts.id not in known]
-        known |= {file.facts.id for file in captures.files}
     return StoredCaptures(files)
 
 
@@ -177,13 +176,10 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
         if assembly.refusal is not None:
             assembly.notes.append(f"A process was not recorded: {assembly.refusal.message}")
         if ending == "timeout" and assembly.longest_s > timeout_s:
-            assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", b"")
-        elif ending == "interrupt":
-            assembly.fail_open("interrupt", "interrupted.", b"")
+            assembly.time_out(timeout_s)
         else:
-            assembly.fail_open(
-                "interrupt", "the script had ended, and irscope ended this process during its compile.", b""
-            )
+            why = "the script had ended, and irscope ended this process during its compile."
+            assembly.fail_open("interrupt", "interrupted." if ending == "interrupt" else why)
 
 
 def _complete_failures(request: RecordRequest, completion: Completion, captures: StoredCaptures) -> int:
@@ -221,11 +217,11 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
     if capture.failure is None or "source" not in capture.stages or not capture.snapshots:
         return capture
-    if failed is not None and capture.text_before(failed) is not None:
-        return capture
-    if failed is None and not _may_have_failed_in_a_pass(capture.failure):
-        return capture
-    if left_s <= 0:
+    if failed is not None:
+        is_missing = capture.text_before(failed) is None
+    else:
+        is_missing = _may_have_failed_in_a_pass(capture.failure)
+    if not is_missing or left_s <= 0:
         return capture
     asked = RecordingOptions(plan=capture.plan, snapshots="all", timeout_s=left_s, interpreter=interpreter)
     again = record_request(request_from_capture(capture, asked)).whole().captures[0]
@@ -352,7 +348,7 @@ def check_end(
 ) -> None:
     """Turn the end of a recording process into failures of what it was compiling; raises what it refused with."""
     if ending == "timeout":
-        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
+        assembly.time_out(timeout_s, output)
     elif ending == "interrupt":
         by = "Ctrl-C" if stopped_by == signal.SIGINT else signal.Signals(stopped_by).name
         assembly.fail_open("interrupt", f"interrupted ({by}).", output)
