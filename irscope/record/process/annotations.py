@@ -380,12 +380,12 @@ class LayoutJob:
                 self.answers.setdefault(index, refusal)
 
 
-class LayoutServer:
-    """The child process and its jobs; a context manager that ends it. Nothing raises for what the compiler does."""
+class LayoutServer(ExitStack):
+    """The child process, which `close` ends, and its jobs. Nothing raises for what the compiler does."""
 
     def __init__(self, interpreter: str | None = None) -> None:
+        super().__init__()
         self._interpreter = interpreter
-        self._running = ExitStack()
         self._child: Child | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
@@ -409,10 +409,11 @@ class LayoutServer:
             self._child.send(job.question)
 
     def _started(self) -> Child:
-        folder = self._running.enter_context(own_folder())
+        folder = self.enter_context(own_folder())
         module = "irscope.record.layouts.compiler"
         child = child_process(module, folder, interpreter=self._interpreter, ahead=TRITON)
-        started = self._running.enter_context(child)
+        started = self.enter_context(child)
+        self.callback(setattr, self, "_child", None)
         self._watch = LimitWatch(started.pid, _QUESTION_LIMITS)
         return started
 
@@ -452,16 +453,6 @@ class LayoutServer:
         self._jobs = {number: job for number, job in self._jobs.items() if not job.ended}
         for job in list(self._jobs.values()):
             self._send(job)
-
-    def close(self) -> None:
-        self._child = None
-        self._running.close()
-
-    def __enter__(self) -> LayoutServer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _end_of(child: Child) -> str:
