@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from irscope.model.capture import Artifact, Capture, Environment
+from irscope.model.capture import Artifact, Capture, Environment, PassSnapshot
 from irscope.record.compile.hand_over import LeftOut, deferred_kernel
 from irscope.record.compile.launches import (
     PendingLaunches,
@@ -89,25 +89,31 @@ class _ModuleStandIn:
         if observer is None:
             return real(*args, **kwargs)
         step = observer.pass_added(LLVM_OPTIMISER, "")
-        runs = observer.pass_begins(step)
-        started = time.perf_counter_ns()
-        try:
-            # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
-            with observer.part(LLVM_OPTIMISER, "pass"):
-                result = real(*args, **kwargs)
-        except BaseException as error:
-            observer.pass_failed(step, error)
-            raise
-        if runs:
-            observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
-        return result
+        run = partial(real, *args, **kwargs)
+        # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
+        return _run_pass(observer, step, LLVM_OPTIMISER, run) if observer.pass_begins(step) else run()
 
     def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
-        if (observer := self._current()) is not None:
-            observer.module_leaves_mlir(module)
-            with observer.part("translation to LLVM IR", "pass"):
-                return real(module, *args, **kwargs)
-        return real(module, *args, **kwargs)
+        observer = self._current()
+        if observer is None:
+            return real(module, *args, **kwargs)
+        observer.module_leaves_mlir(module)
+        with observer.part("translation to LLVM IR", "pass"):
+            return real(module, *args, **kwargs)
+
+
+def _run_pass(
+    observer: WatchedCompile, step: PassSnapshot, label: str, run: Callable[[], Any], module: Any = None
+) -> Any:
+    started = time.perf_counter_ns()
+    try:
+        with observer.part(label, "pass"):
+            result = run()
+    except BaseException as error:
+        observer.pass_failed(step, error)
+        raise
+    observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+    return result
 
 
 def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -159,16 +165,9 @@ class _TappedPassManager:
         steps, self._steps = self._steps, []
         for name, manager in steps:
             step = self._observer.pass_added(name, manager.get_pipeline_str())
-            if not self._observer.pass_begins(step):
-                continue
-            started = time.perf_counter_ns()
-            try:
-                with self._observer.part(f"{step.name}#{step.occurrence}", "pass"):
-                    manager.run(module, tag)
-            except BaseException as error:
-                self._observer.pass_failed(step, error)
-                raise
-            self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+            if self._observer.pass_begins(step):
+                label = f"{step.name}#{step.occurrence}"
+                _run_pass(self._observer, step, label, partial(manager.run, module, tag), module)
 
 
 @contextmanager

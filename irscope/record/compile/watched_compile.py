@@ -472,13 +472,9 @@ class WatchedCompile:
         ended = replace(step, changed=changed, text=None if changed is False else text, duration_us=duration_us)
         self.report(events.PassEnded(self.number, ended))
         if module is not None and self._unreported and self._is_slow():
-            self._report_passing_text(module, step)
-
-    def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
-        # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
-        before = self._text
-        text = self._text_of(module)
-        self.report(events.PassingText(self.number, step.index, None if text == before else text))
+            # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
+            before, text = self._text, self._text_of(module)
+            self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:
         limit_s = self.request.limit_s
