@@ -261,16 +261,15 @@ def request_for(
     request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
     if kernel and suffix == "py":
         _refuse_unknown_kernel(path, kernel)
-    if record_options.assume and (
-        record_options.signature is not None or record_options.into is not None or suffix in COMPILED_STAGES
-    ):
+    is_ir = record_options.into is not None or suffix in COMPILED_STAGES
+    if record_options.assume and (is_ir or record_options.signature is not None):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
         if suffix not in _MLIR_SUFFIXES:
             raise UsageError(f"--into is for files of MLIR ({', '.join(_MLIR_SUFFIXES)}), not for {path.name}.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
-    if suffix in COMPILED_STAGES or record_options.into is not None:
+    if is_ir:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
@@ -327,17 +326,16 @@ def _standard_input() -> str:
 
 
 def _checked(request: RecordRequest, name: str) -> RecordRequest:
-    record_options = request
-    if record_options.signature is not None:
+    if request.signature is not None:
         if request.way not in ("file", "module"):
             raise UsageError("--signature compiles a kernel of a FILE.py or of -m MODULE.")
         if not request.kernel:
             raise UsageError(f"--signature needs a kernel: {name}::KERNEL.")
         return replace(request, mode="signature")
-    if record_options.constexprs:
+    if request.constexprs:
         raise UsageError("--constexpr goes with --signature: a script's launch has its own constants.")
-    if record_options.options:
-        names = ", ".join(dict(record_options.options))
+    if request.options:
+        names = ", ".join(dict(request.options))
         raise UsageError(
             f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture."
         )
