@@ -112,13 +112,8 @@ class Shadows:
                 values = func(*args, **options)
         except Exception:  # for example `torch.tensor` of a tensor whose values are not known
             return
-        operands = [values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
-        is_placeholder = (
-            call.is_placeholder
-            or func in _RANDOM
-            or any(operand is not None and operand.is_placeholder for operand in operands)
-        )
-        _attach([result], [values], is_placeholder)
+        operands = tensors_in((*args, *call.kwargs.values()))
+        _attach([(result, values)], func in _RANDOM or _has_placeholders(call, operands))
 
     def _learn_write(self, call: Call, written: list[torch.Tensor]) -> None:
         tensors = call.tensors
@@ -147,9 +142,7 @@ class Shadows:
         self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
-        is_placeholder = call.is_placeholder or any(
-            known is not None and known.is_placeholder for known in map(values_of, tensors)
-        )
+        is_placeholder = _has_placeholders(call, tensors)
         generator = torch.default_generator
         state = generator.get_state()
         try:
@@ -169,11 +162,13 @@ class Shadows:
         flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
-            pairs = [
-                (result, value) for result, value in zip(flat, computed, strict=True) if any(result is f for f in fresh)
-            ]
-            _attach([result for result, _ in pairs], [value for _, value in pairs], is_placeholder)
+            pairs = zip(flat, computed, strict=True)
+            _attach([pair for pair in pairs if any(pair[0] is one for one in fresh)], is_placeholder)
         return True
+
+
+def _has_placeholders(call: Call, operands: Sequence[torch.Tensor]) -> bool:
+    return call.is_placeholder or any(known is not None and known.is_placeholder for known in map(values_of, operands))
 
 
 def _is_of_a_library(func: Any) -> bool:
@@ -185,17 +180,13 @@ def _is_of_a_library(func: Any) -> bool:
     return False
 
 
-def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
+def _attach(pairs: list[tuple[torch.Tensor, Any]], is_placeholder: bool) -> None:
+    """Store the values of (result, value) that are alike."""
     made: set[int] = set()
-    for result, value in zip(results, values, strict=True):
-        if (
-            not isinstance(value, T)
-            or value.device.type != "cpu"
-            or value.shape != result.shape
-            or value.dtype != result.dtype
-        ):
+    for result, value in pairs:
+        if not isinstance(value, T) or value.device.type != "cpu" or value.layout is not torch.strided:
             continue
-        if value.layout is not torch.strided or not has_shadow(result):
+        if (value.shape, value.dtype) != (result.shape, result.dtype) or not has_shadow(result):
             continue
         storage = result.untyped_storage()._cdata
         if storage in made:
