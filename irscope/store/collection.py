@@ -15,7 +15,7 @@ from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts
 from irscope.store.disk import write_atomically
-from irscope.store.file import SUFFIX, file_name, is_worse, save
+from irscope.store.file import SUFFIX, file_name, is_worse, member_named, save
 from irscope.store.schema import INDEX, converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
 
@@ -168,19 +168,12 @@ def pack(collection: Collection, path: Path) -> None:
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_member(INDEX), _index_text(entries, _FILE_VERSION))
+            archive.writestr(member_named(INDEX), _index_text(entries, _FILE_VERSION))
             for row in entries:
-                archive.writestr(_member(row.file), (collection.path / row.file).read_bytes())
+                archive.writestr(member_named(row.file), (collection.path / row.file).read_bytes())
         os.replace(made, path)
     finally:
         made.unlink(missing_ok=True)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    # A fixed date: the same captures give the same bytes.
-    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    info.external_attr = 0o644 << 16
-    return info
 
 
 def unpack(path: Path, folder: Path) -> None:

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -40,7 +41,6 @@ SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
 _AS_JSON = json.JSONEncoder(default=str).encode
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _LONGEST_NAME_BYTES = 120
 
 # The last bytes of a file, its comment as a zip archive: the HMAC-SHA256, by this machine's key, of all before them.
@@ -132,9 +132,10 @@ def _packed(capture: Capture) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
         # A line for each field: Python's own encoder, which indents, takes ten times as long.
         fields_as_json = ",\n".join(f"{json.dumps(key)}: {_AS_JSON(value)}" for key, value in manifest.items())
-        _write(archive, "capture.json", _encoded(f"{{\n{fields_as_json}\n}}\n"))
+        write = partial(archive.writestr, compress_type=zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL)
+        write(member_named("capture.json"), _encoded(f"{{\n{fields_as_json}\n}}\n"))
         for name, data in members.items():
-            _write(archive, name, data)
+            write(member_named(name), data)
         archive.comment = _SEAL + b"0" * _SEAL_DIGITS
     data = buffer.getvalue()
     with zipfile.ZipFile(buffer) as archive:
@@ -407,9 +408,8 @@ def _safe_name(name: str) -> str:
     return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
 
 
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    # A fixed date: the same capture gives the same bytes.
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
+def member_named(name: str) -> zipfile.ZipInfo:
+    """A member of an archive, with a fixed date: the same captures give the same bytes."""
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     info.external_attr = 0o644 << 16
-    archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
+    return info

@@ -33,6 +33,7 @@ from irscope.record.process.session import Progress, record_request
 
 _SAMPLED_PROGRAMS = 64
 """Of a launch whose variants are compared one after the other."""
+_NOISE = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 
@@ -142,8 +143,7 @@ class MachineSession:
             return Agreement("failed", detail=str(error))
         except WrongProgram as error:
             return Agreement("fault", detail=str(error))
-        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
-        return agreement_of(elements, reference, moved, results, noise)
+        return agreement_of(elements, reference, moved, results, _NOISE)
 
     def check_recorded(self) -> Agreement:
         """Compare what the recorded launch left with what the CPU computes; raises NotRun where data are lacking."""
@@ -154,8 +154,7 @@ class MachineSession:
         if self.made_up or set(left) != set(reference):
             unknown = ", ".join(sorted(set(reference) - set(left)) or self.made_up)
             raise NotRun(f"the data of {unknown} are not recorded: a smaller launch has them")
-        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
-        return agreement_of(elements, reference, moved, left, noise)
+        return agreement_of(elements, reference, moved, left, _NOISE)
 
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True

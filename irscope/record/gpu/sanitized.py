@@ -107,12 +107,13 @@ def sanitize_script(
     Raises NoDevice where nothing ran, and MissingTool where this Triton has no such pass, or compute-sanitizer is not
     installed.
     """
+    command: list[str] = []
     if sanitizer == "memory":
-        command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer), request.path]
-        request = replace(request, way="command", arguments=(*command, *request.arguments))
+        command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer)]
     elif sanitizer in _RUNNERS:
-        command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer], request.path]
-        request = replace(request, way="command", arguments=(*command, *request.arguments))
+        command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer]]
+    if command:
+        request = replace(request, way="command", arguments=(*command, request.path, *request.arguments))
     with instrumented(sanitizer):
         recording = record_request(request, echo=echo).whole()
     captures = tuple(recording.captures)

@@ -104,10 +104,8 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> N
         code = generated[0] if isinstance(generated, tuple) else generated
         lines = _lines_of(graph)
         for kernel in read_output_code(str(getattr(code, "value", code))):
-            nodes = tuple(lines.get(node.name, node) for node in kernel.origin.nodes)
-            nodes = tuple(
-                replace(found, operator=node.operator) for found, node in zip(nodes, kernel.origin.nodes, strict=True)
-            )
+            nodes = kernel.origin.nodes
+            nodes = tuple(replace(lines.get(node.name, node), operator=node.operator) for node in nodes)
             sink(events.KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
             if unsaid and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
                 sink(events.Note(unsaid.pop()))

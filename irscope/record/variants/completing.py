@@ -81,9 +81,7 @@ def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
         tell(f"{capture.name} has no SASS: {reason}")
         return capture
     # Read often, made once.
-    if file is None or not file.save(full):
-        update_stored(capture, full)
-    return full
+    return full if file is not None and file.save(full) else update_stored(capture, full)
 
 
 def with_layouts(capture: Capture) -> Capture:
@@ -118,8 +116,7 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled)
         return capture
     for reason in dict.fromkeys(row.reason for row in rows if row.reason):
         tell(f"The operations of the instructions are unknown: {reason}.")
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, full)
 
 
 def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
@@ -132,9 +129,7 @@ def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
     log = find_log(capture, run)
     if log.differing:
         tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(log.differing)}.")
-    full = replace(capture, log=log)
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, replace(capture, log=log))
 
 
 def with_times(capture: Capture) -> Capture:
@@ -148,9 +143,7 @@ def with_times(capture: Capture) -> Capture:
     if times is not None:
         note = f"Compiled again from the capture's {capture.begun_from}: the front end is not among the parts."
         times = replace(times, notes=(note, *times.notes))
-    full = replace(capture, times=times)
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, replace(capture, times=times))
 
 
 def with_all_texts(capture: Capture) -> Capture:
@@ -201,8 +194,8 @@ def _tell_foreign(name: str, id_: str) -> None:
     )
 
 
-def update_stored(before: Capture, full: Capture) -> None:
-    """Write a capture of the store again, of which more is known; a note says if that fails.
+def update_stored(before: Capture, full: Capture) -> Capture:
+    """Write a capture of the store again, of which more is known, and return it; a note says if that fails.
 
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
     """
@@ -213,6 +206,7 @@ def update_stored(before: Capture, full: Capture) -> None:
         tell_not_kept(error)
     except CaptureFormatError as error:
         tell(f"Results for {before.name} ({before.target}) were not stored: {error}")
+    return full
 
 
 def _is_stored(capture: Capture) -> bool:
