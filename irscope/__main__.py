@@ -103,48 +103,35 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt, Interrupted) as stop:
         print("irscope: interrupted", file=sys.stderr)
         return exit_code(stop)
-    except IrscopeError as error:
+    except Exception as error:
         if debug:
             raise
-        print(f"irscope: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        if debug:
-            raise
+        print(f"irscope: {_message_of(error, own)}", file=sys.stderr)
+        return error.exit_code if isinstance(error, IrscopeError) else 1
+
+
+def _message_of(error: Exception, own: list[str]) -> str:
+    """What is said of an error that ended a command, `own` without the arguments of its script."""
+    from irscope.errors import IrscopeError, installing
+
+    if isinstance(error, IrscopeError):
+        return str(error)
+    if isinstance(error, OSError):
         parts = [str(part) for part in (error.filename, error.strerror or error) if part]
         if error.filename is None and error.errno == errno.ENOENT and not _has_working_folder():
             parts = ["the working folder does not exist any more: change to another one"]
         elif error.filename is None and error.errno == errno.ENOSPC:
             # Python's streams do not name what they write to.
             parts = ["standard output, or a temporary file (TMPDIR=FOLDER names another place)", *parts]
-        print(f"irscope: {': '.join(parts)}", file=sys.stderr)
-        return 1
-    except MemoryError:
-        if debug:
-            raise
-        print(
-            f"irscope: not enough memory for {' '.join(['irscope', *own[:2]])!r}: give it more (ulimit -v, the "
-            "container's limit), or a smaller file.",
-            file=sys.stderr,
-        )
-        return 1
-    except Exception as error:
-        if debug:
-            raise
-        if isinstance(error, ModuleNotFoundError) and error.name in ("numpy", "ml_dtypes"):
-            from irscope.errors import installing
-
-            print(
-                f"irscope: {' '.join(own[:1])} needs the package {error.name}: {installing('machine')}.",
-                file=sys.stderr,
-            )
-            return 1
-        print(
-            f"irscope: internal error, {type(error).__name__}: {error}. Run it again with --debug for the traceback, "
-            "and report it.",
-            file=sys.stderr,
-        )
-        return 1
+        return ": ".join(parts)
+    if isinstance(error, MemoryError):
+        command = " ".join(["irscope", *own[:2]])
+        return f"not enough memory for {command!r}: give it more (ulimit -v, the container's limit), or a smaller file."
+    if isinstance(error, ModuleNotFoundError) and error.name in ("numpy", "ml_dtypes"):
+        return f"{' '.join(own[:1])} needs the package {error.name}: {installing('machine')}."
+    return (
+        f"internal error, {type(error).__name__}: {error}. Run it again with --debug for the traceback, and report it."
+    )
 
 
 def _own(arguments: list[str]) -> list[str]:

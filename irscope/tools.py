@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from irscope.errors import ToolTooSlow
@@ -140,6 +142,12 @@ def run_tool(
         out.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(command, code, out.read(), errors.read())
+
+
+def installed_program(name: str, places: Sequence[str]) -> str | None:
+    """The path of a program: on the PATH, or the newest in places, which are patterns below `/`; None for none."""
+    below = (str(path) for place in places for path in sorted(Path("/").glob(place), reverse=True))
+    return shutil.which(name) or next(below, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irscope.record.gpu.microbench import LOOP, TimedKernel, chained, entry, looped
+from collections.abc import Sequence
+
+from irscope.record.gpu.microbench import LOOP, TimedKernel, entry, looped
 
 _SUNK = "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;"
 """What was read is not left out by the assembler, and hardly ever stored."""
@@ -28,6 +30,24 @@ _ENDS = {
     "r": ("add.u32 %r{i}, %r1, {chain};", "st.global.u32 [%rd2+{word}], %r{i};"),
     "d": ("cvt.rn.f64.u32 %d{i}, %r1;", "st.global.f64 [%rd2+{double}], %d{i};"),
 }
+
+
+def chained(instructions: Sequence[str], begin: str, end: str, chains: int = 8, before: str = "") -> TimedKernel:
+    """Chains of an instruction, each of which waits for the one before it in its chain.
+
+    Args:
+        instructions: on the register `{i}` of a chain: these one after another.
+        begin: sets the register of the chain of that number, `{chain}`.
+        end: stores the register at `{word}` or `{double}` bytes, by its size.
+        chains: 1 for its latency, 8 for its rate.
+        before: sets the registers of all chains.
+    """
+    rows = [{"i": 10 + chain, "chain": chain, "word": 4 * chain, "double": 8 * chain} for chain in range(chains)]
+    each = 128 // chains
+    lines = [instructions[turn % len(instructions)].format(**row) for turn in range(each) for row in rows]
+    sets, stores = ("\n".join(text.format(**row) for row in rows) for text in (begin, end))
+    body = looped("\n".join(lines))
+    return TimedKernel(entry(body, f"{before}\n{sets}", stores), LOOP * each * chains)
 
 
 def arithmetic(name: str, chains: int) -> TimedKernel:

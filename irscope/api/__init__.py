@@ -127,7 +127,8 @@ def recorded(keywords: Mapping[str, Any], **others: Any) -> Sequence[Capture]:
     from irscope.record.process.requests import request_for
     from irscope.record.process.session import record_request
 
-    fields = {item.metadata["keyword"]: item.name for item in dataclasses.fields(RecordingOptions)}
+    fields = {item.name: item.name for item in dataclasses.fields(RecordingOptions)}
+    fields |= {"target": "targets", "values": "computes"}
     asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields} | others)
     source = keywords["source"]
     program = asked.program or str(source)

@@ -145,11 +145,7 @@ class Clock:
         return replace(self, **(known | whole), is_calibrated=bool(known))  # pyright: ignore[reportArgumentType]
 
     def with_tensor_cores(self) -> Clock:
-        """The same part while it runs a launch that uses tensor cores.
-
-        L2 and DRAM do not slow down: what they take is fewer cycles of the multiprocessors (L2 gave up to 9.8 TB/s to
-        products that ran at 1.56 GHz).
-        """
+        """The part while a launch uses tensor cores: L2 and DRAM do not slow down, and so take fewer cycles."""
         slower = {name: getattr(self, name) * self.tensor_clock for name in ("clock_hz", *_BEYOND_MULTIPROCESSORS)}
         return replace(self, **slower)
 

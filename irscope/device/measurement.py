@@ -131,10 +131,10 @@ class Measurement:
     def as_json(self) -> dict[str, Any]:
         return {
             "device": self.device,
-            "before": None if self.before is None else self.before.as_json(),
-            "after": None if self.after is None else self.after.as_json(),
-            "ratio": None if self.ratio is None else self.ratio.as_json(),
-            "result": None if self.agreement is None else self.agreement.as_json(),
+            "before": self.before and self.before.as_json(),
+            "after": self.after and self.after.as_json(),
+            "ratio": self.ratio and self.ratio.as_json(),
+            "result": self.agreement and self.agreement.as_json(),
             "why_not_compared": self.why_not_compared,
         }
 
@@ -216,12 +216,9 @@ _NOT_TIMED = ("fault", "timeout", "failed")
 def measure_programs(
     session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
 ) -> dict[str, _Measured]:
-    """Check and time each program once.
+    """Check and time each program once; one that faults or hangs has no time.
 
-    `session`: the launch they are variants of. `programs`: `code_of` a capture, and one capture that has it.
-    `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
-
-    Returns what was measured by program; one that faults or hangs has no time.
+    `programs`: `code_of` a capture, and one capture that has it. `progress`: called after each check.
     """
     agreements: dict[str, Agreement] = {}
     for program, capture in programs.items():

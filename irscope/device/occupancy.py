@@ -1,32 +1,39 @@
 """The limits of a multiprocessor (`limits.json`), how many warps of a kernel it can hold, and whether a kernel fits.
 
-NVIDIA: "CUDA C++ Programming Guide", Technical Specifications per Compute Capability, and the CUDA toolkit's
-`cuda_occupancy.h` (granularities, sub-partitions, barriers); "PTX ISA", tcgen05, for tensor memory.
-AMD: LLVM's `AMDGPUBaseInfo.cpp` (register granules, waves, work-group slots, LDS granularity), after AMD's instruction
-set architecture manuals of MI200, MI300, CDNA 4, RDNA 3 and RDNA 4.
+NVIDIA: "CUDA C++ Programming Guide", Technical Specifications per Compute Capability and Thread Block Clusters (8, or
+16 if a kernel asks for it, which Triton does), and the CUDA toolkit's `cuda_occupancy.h`; "PTX ISA", tcgen05, for
+tensor memory. AMD: LLVM's `AMDGPUBaseInfo.cpp`, after AMD's instruction set architecture manuals; LLVM prints its own
+answer as `; Occupancy:` in the assembly.
 
-NVIDIA's formula is that of the CUDA toolkit's `cuda_occupancy.h`; AMD's that of LLVM's AMDGPU back end, which prints
-its own answer as `; Occupancy:` in the assembly. Both assume that the multiprocessor runs nothing else, and that
-shared memory has the largest share of the cache.
-
-A launch of such a kernel is refused by the driver (Triton: "out of resource"). The limits are those of occupancy
-(`irscope.device.occupancy`); for clusters, "CUDA C++ Programming Guide", Thread Block Clusters: 8 blocks, or 16 if a
-kernel asks for it, which Triton does.
+The multiprocessor runs nothing else, and shared memory has the largest share of the cache.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from irscope.model.capture import Capture, Failure, Resources, Target, stage_named
 from irscope.model.plain import built
 
 _KIB = 1024
+
+WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "CTAs", "registers", "scalar registers"
+SHARED, BARRIERS, TENSOR_MEMORY = "shared memory", "barriers", "tensor memory"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    name: str
+    ctas: int
+    """How many it alone allows; 0 if a CTA needs more than there is."""
+    needed: int = 0
+    limit: int = 0
+    unit: str = "per CTA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,27 @@ class _CudaLimits:
     registers_per_thread: int = 256
     sub_partitions: int = 4
     max_threads_per_block: int = 1024
+    unit: ClassVar = "SM"
+
+    def causes(self, resources: Resources, target: Target, num_warps: int) -> Iterator[_Cause]:
+        threads, most = num_warps * 32, min(self.max_threads_per_block, self.max_warps * 32)
+        yield _Cause(WARPS, self.max_warps // num_warps if threads <= most else 0, threads, most)
+        yield _Cause(BLOCKS, self.max_blocks)
+        if registers := resources.registers or 0:
+            a_warp = _round_up(registers * 32, self.register_granule)
+            # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
+            needed = a_warp * _round_up(num_warps, self.sub_partitions)
+            warps = self.registers // self.sub_partitions // a_warp * self.sub_partitions
+            fits = needed <= self.registers and registers <= self.registers_per_thread
+            yield _Cause(REGISTERS, warps // num_warps if fits else 0, needed, self.registers)
+        shared, most = resources.shared_bytes or 0, self.shared_bytes_per_block
+        if taken := _round_up(shared + self.reserved_shared_bytes, self.shared_granule_bytes):
+            yield _Cause(SHARED, self.shared_bytes // taken if shared <= most else 0, shared, most, "bytes per CTA")
+        if self.barriers is not None and (used := resources.barriers):
+            yield _Cause(BARRIERS, self.barriers // used, used, self.barriers)
+        if self.tensor_memory_columns is not None and (used := resources.tensor_memory_columns):
+            columns = self.tensor_memory_columns
+            yield _Cause(TENSOR_MEMORY, columns // used, used, columns, "columns per CTA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +103,38 @@ class _HipLimits:
     max_waves_per_block: int
 
     @property
-    def max_waves(self) -> int:
+    def max_warps(self) -> int:
         return self.simds * self.max_waves_per_simd
+
+    def causes(self, resources: Resources, target: Target, num_warps: int) -> Iterator[_Cause]:
+        most = min(self.max_waves_per_block, self.max_warps)
+        waves = self.max_warps // num_warps if num_warps <= self.max_waves_per_block else 0
+        yield _Cause(WARPS, waves, num_warps * target.warp_size, most * target.warp_size)
+        used = (resources.registers or 0) + (resources.accumulator_registers or 0)
+        # Per lane, if each SIMD holds its share of the block's waves.
+        needed, unit = used * -(-num_warps // self.simds), "per lane of a SIMD"
+        waves = self._waves_by_vectors(resources) * self.simds
+        yield _Cause(REGISTERS, waves // num_warps, needed, self.vector_registers, unit)
+        if num_warps > 1:  # a single wave needs no barrier, and it is barriers that run out
+            yield _Cause(BLOCKS, self.max_blocks)
+        if self.scalar_steps and (used := resources.scalar_registers) is not None:
+            waves = next((waves for up_to, waves in self.scalar_steps if used <= up_to), 7) * self.simds
+            yield _Cause(SCALARS, waves // num_warps)
+        if used := resources.shared_bytes:
+            most = self.shared_bytes_per_block
+            ctas = self.shared_bytes // _round_up(used, self.shared_granule_bytes) if used <= most else 0
+            yield _Cause(SHARED, ctas, used, most, "bytes per CTA")
+
+    def _waves_by_vectors(self, resources: Resources) -> int:
+        used = resources.registers or 0
+        accumulators = resources.accumulator_registers or 0
+        if accumulators:
+            # One file: the accumulators begin at the next multiple of four. Two files: the fuller one decides.
+            used = _round_up(used, 4) + accumulators if self.unified_file else max(used, accumulators)
+        if used > self.vector_registers:
+            return 0
+        taken = max(_round_up(used, self.vector_granule), self.vector_granule)
+        return self.vector_registers // taken
 
 
 _TABLES: Any = json.loads(Path(__file__).with_name("limits.json").read_bytes())
@@ -90,10 +148,6 @@ HIP_LIMITS: Mapping[str, _HipLimits] = MappingProxyType(
     {arch: built(_HipLimits, row) for arch, row in _TABLES["hip"].items()}
 )
 """By architecture; the RDNA ones in waves of 32 lanes."""
-
-
-WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "CTAs", "registers", "scalar registers"
-SHARED, BARRIERS, TENSOR_MEMORY = "shared memory", "barriers", "tensor memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +190,28 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
 
     Returns None if the registers are not known, or the architecture is not in `irscope.device.occupancy`.
     """
-    if resources.registers is None or num_warps < 1:
+    limits, causes = _causes(resources, target, num_warps)
+    if limits is None:
         return None
-    if target.backend == "cuda" and target.arch in CUDA_LIMITS:
-        limits = CUDA_LIMITS[target.arch]
-        return _occupancy(_cuda_causes(resources, limits, num_warps), limits.max_warps, num_warps, "SM")
-    if target.backend == "hip" and target.arch in HIP_LIMITS:
-        unit = HIP_LIMITS[target.arch]
-        return _occupancy(_hip_causes(resources, unit, num_warps), unit.max_waves, num_warps, unit.unit)
-    return None
+    ctas = min(cause.ctas for cause in causes)
+    return Occupancy(
+        warps_per_sm=ctas * num_warps,
+        max_warps=limits.max_warps,
+        ctas_per_sm=ctas,
+        limited_by=tuple(cause.name for cause in causes if cause.ctas == ctas),
+        limits=tuple((cause.name, cause.ctas) for cause in causes),
+        unit=limits.unit,
+    )
+
+
+def _causes(
+    resources: Resources, target: Target, num_warps: int
+) -> tuple[_CudaLimits | _HipLimits | None, tuple[_Cause, ...]]:
+    tables: dict[str, Mapping[str, _CudaLimits | _HipLimits]] = {"cuda": CUDA_LIMITS, "hip": HIP_LIMITS}
+    limits = tables.get(target.backend, {}).get(target.arch)
+    if limits is None or resources.registers is None or num_warps < 1:
+        return None, ()
+    return limits, tuple(limits.causes(resources, target, num_warps))
 
 
 def occupancy_of(capture: Capture) -> Occupancy | None:
@@ -162,88 +229,6 @@ def _compiled_with(capture: Capture, option: str) -> int | None:
     # From the metadata: warp specialisation adds warps to those of the option.
     value = dict(capture.metadata).get(option, capture.launch.option(option))
     return value if isinstance(value, int) else None
-
-
-def _occupancy(causes: dict[str, int], max_warps: int, num_warps: int, unit: str) -> Occupancy:
-    blocks = min(causes.values())
-    return Occupancy(
-        warps_per_sm=blocks * num_warps,
-        max_warps=max_warps,
-        ctas_per_sm=blocks,
-        limited_by=tuple(cause for cause, allowed in causes.items() if allowed == blocks),
-        limits=tuple(causes.items()),
-        unit=unit,
-    )
-
-
-def _cuda_causes(resources: Resources, limits: _CudaLimits, num_warps: int) -> dict[str, int]:
-    causes = {
-        WARPS: limits.max_warps // num_warps if num_warps * 32 <= limits.max_threads_per_block else 0,
-        BLOCKS: limits.max_blocks,
-        REGISTERS: _blocks_by_registers(resources.registers or 0, limits, num_warps),
-        SHARED: _blocks_by_shared(resources.shared_bytes or 0, limits),
-    }
-    if limits.barriers is not None and resources.barriers:
-        causes[BARRIERS] = limits.barriers // resources.barriers
-    if limits.tensor_memory_columns is not None and resources.tensor_memory_columns:
-        causes[TENSOR_MEMORY] = limits.tensor_memory_columns // resources.tensor_memory_columns
-    return {cause: allowed for cause, allowed in causes.items() if allowed >= 0}
-
-
-def _registers_of_block(registers: int, limits: _CudaLimits, num_warps: int) -> int:
-    """The registers that a block is given, for a number of registers per thread."""
-    # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
-    return _round_up(registers * 32, limits.register_granule) * _round_up(num_warps, limits.sub_partitions)
-
-
-def _blocks_by_registers(registers: int, limits: _CudaLimits, num_warps: int) -> int:
-    a_warp = _round_up(registers * 32, limits.register_granule)
-    if _registers_of_block(registers, limits, num_warps) > limits.registers or registers > limits.registers_per_thread:
-        return 0
-    if not a_warp:
-        return -1
-    warps = limits.registers // limits.sub_partitions // a_warp * limits.sub_partitions
-    return warps // num_warps
-
-
-def _blocks_by_shared(shared_bytes: int, limits: _CudaLimits) -> int:
-    if shared_bytes > limits.shared_bytes_per_block:
-        return 0
-    taken = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_granule_bytes)
-    return limits.shared_bytes // taken if taken else -1
-
-
-def _hip_causes(resources: Resources, limits: _HipLimits, num_warps: int) -> dict[str, int]:
-    causes = {
-        WARPS: limits.max_waves // num_warps if num_warps <= limits.max_waves_per_block else 0,
-        REGISTERS: _waves_by_vectors(resources, limits) * limits.simds // num_warps,
-    }
-    if num_warps > 1:  # a single wave needs no barrier, and it is barriers that run out
-        causes[BLOCKS] = limits.max_blocks
-    if limits.scalar_steps and resources.scalar_registers is not None:
-        causes[SCALARS] = _waves_by_scalars(resources, limits) * limits.simds // num_warps
-    if resources.shared_bytes:
-        taken = _round_up(resources.shared_bytes, limits.shared_granule_bytes)
-        fits = resources.shared_bytes <= limits.shared_bytes_per_block
-        causes[SHARED] = limits.shared_bytes // taken if fits else 0
-    return causes
-
-
-def _waves_by_vectors(resources: Resources, limits: _HipLimits) -> int:
-    used = resources.registers or 0
-    accumulators = resources.accumulator_registers or 0
-    if accumulators:
-        # One file: the accumulators begin at the next multiple of four. Two files: the fuller one decides.
-        used = _round_up(used, 4) + accumulators if limits.unified_file else max(used, accumulators)
-    if used > limits.vector_registers:
-        return 0
-    taken = max(_round_up(used, limits.vector_granule), limits.vector_granule)
-    return limits.vector_registers // taken
-
-
-def _waves_by_scalars(resources: Resources, limits: _HipLimits) -> int:
-    used = resources.scalar_registers or 0
-    return next((waves for up_to, waves in limits.scalar_steps if used <= up_to), 7)
 
 
 def _round_up(value: int, granule: int) -> int:
@@ -274,14 +259,12 @@ class _Excess:
 
 def excesses_of(capture: Capture) -> tuple[_Excess, ...]:
     """The resources of which a capture's kernel needs too much; empty if it fits, or its needs are not known."""
-    occupied = occupancy_of(capture)
-    arch = capture.target.arch
-    rows: list[tuple[str, int, int, str]] = []
-    for cause, blocks in occupied.limits if occupied is not None else ():
-        if blocks == 0 and capture.target.backend == "cuda":
-            rows.append(_of_cuda(capture, CUDA_LIMITS[arch], cause))
-        elif blocks == 0:
-            rows.append(_of_hip(capture, HIP_LIMITS[arch], cause))
+    _, causes = _causes(capture.resources, capture.target, warps_of(capture) or 0)
+    rows = [
+        ("threads" if cause.name == WARPS else cause.name, cause.needed, cause.limit, cause.unit)
+        for cause in causes
+        if not cause.ctas and cause.needed
+    ]
     blocks = _compiled_with(capture, "num_ctas") or 1
     if capture.target.backend == "cuda" and blocks > _MAX_BLOCKS_PER_CLUSTER:
         rows.append(("cluster", blocks, _MAX_BLOCKS_PER_CLUSTER, "CTAs per cluster"))
@@ -295,29 +278,3 @@ def with_fit(capture: Capture) -> Capture:
         return capture
     failure = Failure("fit", "\n".join(map(str, excesses)), binary)
     return replace(capture, status="failed", failure=failure)
-
-
-def _of_cuda(capture: Capture, limits: _CudaLimits, cause: str) -> tuple[str, int, int, str]:
-    resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
-    if cause == SHARED:
-        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per CTA"
-    if cause == WARPS:
-        return "threads", warps * 32, min(limits.max_threads_per_block, limits.max_warps * 32), "per CTA"
-    if cause == TENSOR_MEMORY:
-        return cause, resources.tensor_memory_columns or 0, limits.tensor_memory_columns or 0, "columns per CTA"
-    if cause == REGISTERS:
-        return cause, _registers_of_block(resources.registers or 0, limits, warps), limits.registers, "per CTA"
-    return cause, resources.barriers or 0, limits.barriers or 0, "per CTA"
-
-
-def _of_hip(capture: Capture, limits: _HipLimits, cause: str) -> tuple[str, int, int, str]:
-    resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
-    if cause == SHARED:
-        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per CTA"
-    if cause == WARPS:
-        most = min(limits.max_waves_per_block, limits.max_waves)
-        return "threads", warps * capture.target.warp_size, most * capture.target.warp_size, "per CTA"
-    # Per lane, if each SIMD holds its share of the block's waves.
-    waves = -(-warps // limits.simds)
-    used = (resources.registers or 0) + (resources.accumulator_registers or 0)
-    return cause, used * waves, limits.vector_registers, "per lane of a SIMD"

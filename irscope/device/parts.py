@@ -98,7 +98,7 @@ def _hip(arch: str) -> tuple[int, int, int, int, int]:
     limits = HIP_LIMITS[arch]
     lanes, units = (32, 2) if limits.unit == "WGP" else (64, 1)
     registers = limits.simds * limits.vector_registers * lanes // units
-    return lanes, limits.max_waves // units, registers, limits.shared_bytes // units, limits.shared_bytes_per_block
+    return lanes, limits.max_warps // units, registers, limits.shared_bytes // units, limits.shared_bytes_per_block
 
 
 def _parts(backend: str) -> Iterator[DevicePart]:

@@ -110,6 +110,11 @@ def without_largest(packed: Mapping[str, str]) -> dict[str, str]:
 _SHOWN = 4
 """How many decisions, or checks, a sentence names."""
 
+
+def _shown(texts: list[str]) -> str:
+    return ", ".join(texts[:_SHOWN]) + (f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")
+
+
 DecisionKind = Literal[
     "argument", "attribute", "constexpr", "grid", "shape", "branch", "check", "loop", "conversion", "error"
 ]
@@ -174,8 +179,7 @@ class Assumption:
         whats = list(dict.fromkeys(decision.text for decision in self.decided if decision.kind != "check"))
         # An argument's attribute or constant says more than its name.
         whats = [what for what in whats if not any(other.startswith((f"{what}: ", f"{what}=")) for other in whats)]
-        more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
-        decided = f", which decided {', '.join(whats[:_SHOWN])}{more}" if whats else ""
+        decided = f", which decided {_shown(whats)}" if whats else ""
         how = f"set by --assume, read at {self.place}" if self.given else f"assumed {self.value}, from {self.place}"
         value = f"{self.value}, " if self.given else ""
         return f"{self.name}: {value}{how}{decided}" + ("" if self.given else f"; --assume {self.name}=VALUE sets it")
@@ -199,13 +203,10 @@ def notes_of(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
     checks = [check for item in assumptions for check in item.decided if check.kind == "check"]
     texts = list(dict.fromkeys(f"{check.place} ({check.what})" for check in checks))
     if texts:
-        rest = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-        notes.append(f"Assumed to pass (no result was computed): {', '.join(texts[:_SHOWN])}{rest}.")
+        notes.append(f"Assumed to pass (no result was computed): {_shown(texts)}.")
     undecided = [f"{item.name}={item.value}" for item in assumptions if not item.decided]
     if undecided:
-        rest = f" and {len(undecided) - _SHOWN} more" if len(undecided) > _SHOWN else ""
-        texts = ", ".join(undecided[:_SHOWN])
-        notes.append(f"Placeholder values read, without a known effect: {texts}{rest}.")
+        notes.append(f"Placeholder values read, without a known effect: {_shown(undecided)}.")
     return tuple(notes)
 
 

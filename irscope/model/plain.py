@@ -71,7 +71,6 @@ def is_storable(name: str, value: Any) -> bool:
 
 
 def storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options or metadata without those that a capture cannot hold."""
     return {key: value for key, value in values.items() if is_storable(key, value)}
 
 

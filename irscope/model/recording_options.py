@@ -1,7 +1,7 @@
 """The options of a recording, each declared once: for the command line, the Python interface and the child process.
 
-A new option is one field here. Its text makes the option of every command that records, a field with a `keyword` is
-one of `irscope.record_all`, and the recording process finds the value in its request.
+A new option is one field here. Its text makes the option of every command that records, `irscope.record_all`
+may take it by its name, and the recording process finds the value in its request.
 """
 
 # ruff: noqa: RUF009 - `_option` makes a field
@@ -56,8 +56,8 @@ class Option:
         return parameter or names[0].partition("/")[0].lstrip("-").replace("-", "_"), option
 
 
-def _option(default: Any, *texts: str, keyword: str = "", panel: Literal["Recording", "Passes"] = "Recording") -> Any:
-    """A field with (parameter, option) of each flag that gives it, and its keyword in the Python interface."""
+def _option(default: Any, *texts: str, panel: Literal["Recording", "Passes"] = "Recording") -> Any:
+    """A field with (parameter, option) of each flag that gives it."""
     rows: list[tuple[str, Option]] = []
     for text in texts:
         parameter, option = Option.parse(text)
@@ -69,21 +69,19 @@ def _option(default: Any, *texts: str, keyword: str = "", panel: Literal["Record
         elif default == () or "repeatable" in option.help:
             kind = list[str] | None
         rows.append((parameter, replace(option, kind=kind, default=without_flag, panel=panel)))
-    return field(default=default, metadata={"flags": tuple(rows), "keyword": keyword})
+    return field(default=default, metadata={"flags": tuple(rows)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingOptions:
     """The options of a recording."""
 
-    arguments: tuple[str, ...] = _option((), "arguments = [-- ARGS]: Arguments for the script.", keyword="arguments")
+    arguments: tuple[str, ...] = _option((), "arguments = [-- ARGS]: Arguments for the script.")
     module: str | None = _option(
-        None,
-        "--module, -m MODULE[::KERNEL]: Run a module, as python -m does, in place of a FILE.",
-        keyword="module",
+        None, "--module, -m MODULE[::KERNEL]: Run a module, as python -m does, in place of a FILE."
     )
     tests: tuple[str, ...] = _option(
-        (), "--pytest PATH[::TEST]: Run tests with pytest, in place of a FILE; repeatable.", keyword="tests"
+        (), "--pytest PATH[::TEST]: Run tests with pytest, in place of a FILE; repeatable."
     )
     test_filter: str | None = _option(None, "-k EXPR: Only the tests that match, with --pytest.")
     dry: bool = _option(
@@ -95,42 +93,30 @@ class RecordingOptions:
         (),
         "--target, -t BACKEND:ARCH: cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: this machine's GPU, or "
         "cuda:90 without one.",
-        keyword="target",
     )
     launch: int | None = _option(None, "--launch N (1..): Only launch number N, counted from 1 for each target.")
-    virtual: bool = _option(
-        False, "--virtual: Use the virtual GPU even if this machine has a real one.", keyword="virtual"
-    )
+    virtual: bool = _option(False, "--virtual: Use the virtual GPU even if this machine has a real one.")
     computes: bool = _option(
-        False,
-        "--values: Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.",
-        keyword="values",
+        False, "--values: Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run."
     )
     values_memory_gib: float = _option(
-        4.0,
-        "--values-memory GIB (0.001..): With --values, a launch whose tensors have more is recorded, and not run.",
-        keyword="values_memory_gib",
+        4.0, "--values-memory GIB (0.001..): With --values, a launch whose tensors have more is recorded, and not run."
     )
     values_timeout_s: float | None = _option(
         None,
         "--values-timeout SECONDS (0..): With --values, end a launch after this time; its tensors are unchanged. "
         "Default: never.",
-        keyword="values_timeout_s",
     )
     signature: str | None = _option(
         None,
         "--signature TYPES: Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as for "
         "triton.tools.compile.",
-        keyword="signature",
     )
     into: str | None = _option(
-        None,
-        "--into STAGE: An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
+        None, "--into STAGE: An IR file: the stage whose passes run on it. Default: the one after that of its suffix."
     )
     constexprs: tuple[tuple[str, str], ...] = _option(
-        (),
-        "--constexpr NAME=VALUE: A tl.constexpr argument of the kernel, with --signature; repeatable.",
-        keyword="constexprs",
+        (), "--constexpr NAME=VALUE: A tl.constexpr argument of the kernel, with --signature; repeatable."
     )
     options: tuple[tuple[str, Any], ...] = _option(
         (),
@@ -138,21 +124,18 @@ class RecordingOptions:
         "--num-stages (0..): Stages of software-pipelined loops.",
         "--num-ctas (1..): CTAs per cluster.",
         "--option KEY=VALUE: A compile option of the backend, as maxnreg=64; repeatable.",
-        keyword="options",
     )
     """Compile options that replace the launch's own."""
     config: str = _option(
         "first",
         "--config all|N|KEY=VALUE (default unsaid): Which configurations of an autotuned kernel the virtual GPU "
         "compiles. Default: the first that fits.",
-        keyword="config",
     )
     assume: tuple[tuple[str, str], ...] = _option(
         (),
         "--assume NAME=VALUE: The value that the virtual GPU uses, instead of 0, for a number that only a real GPU "
         "could compute. NAME is the variable that the script assigns it to, FILE:LINE of the read, or the kernel's "
         "parameter; repeatable.",
-        keyword="assume",
     )
     plan: PassPlan = _option(
         PassPlan(),
@@ -160,33 +143,26 @@ class RecordingOptions:
         "ptxas-opt, ptxas-O3, llvm:licm#2; repeatable.",
         "--enable-only STAGE:NAME[#N]: Switch every other pass of that stage off; repeatable.",
         "--plan FILE: A file of -RULE (switch off) and +STAGE:RULE (keep only).",
-        keyword="plan",
         panel="Passes",
     )
     snapshots: SnapshotLevel = _option(
         "triton",
         "--snapshots triton|all|none: After which passes to keep the IR: triton (while it has Triton's dialects), all, "
         "or none.",
-        keyword="snapshots",
         panel="Passes",
     )
-    llvm_passes: bool = _option(
-        False, "--llvm: Also record the IR after each LLVM pass.", keyword="llvm_passes", panel="Passes"
-    )
+    llvm_passes: bool = _option(False, "--llvm: Also record the IR after each LLVM pass.", panel="Passes")
     jobs: int | None = _option(
         None,
         "--jobs, -j N (1..): Compile N launches at a time while the script continues. Default: one for each core. 1: "
         "one after another, and a script stops at the first that fails. With --values: threads that run programs.",
-        keyword="jobs",
     )
     resume: bool = _option(
         False, "--resume: Do not compile again launches that are stored, for example by an interrupted recording."
     )
-    timeout_s: float = _option(
-        300.0, "--timeout SECONDS (0.1..): Time limit for compiling one kernel.", keyword="timeout_s"
-    )
+    timeout_s: float = _option(300.0, "--timeout SECONDS (0.1..): Time limit for compiling one kernel.")
     verbose: bool = _option(False, "--verbose, -v: Show what the script and the compiler print.")
-    interpreter: str | None = _option(None, keyword="interpreter")
+    interpreter: str | None = _option(None)
     """A Python with another Triton."""
     constants: tuple[tuple[str, str], ...] = _option(())
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""

@@ -57,8 +57,7 @@ def divisor_of(attributes: str) -> int:
 def telling_names(rows: Sequence[Mapping[str, str]], shown: Sequence[str] = ()) -> list[str]:
     """The parts that tell these rows apart as far as all of their parts together do, few of them, in their order.
 
-    `shown`: parts that a reader sees anyway. The part that tells the most rows apart is taken first, then the one that
-    tells the most of what is left.
+    `shown`: parts that a reader sees anyway. The part that tells the most rows apart is taken first.
     """
     names = list(dict.fromkeys(name for parts in rows for name in parts))
     differing = [name for name in names if len({parts.get(name) for parts in rows}) > 1]
@@ -78,9 +77,9 @@ def telling_names(rows: Sequence[Mapping[str, str]], shown: Sequence[str] = ()) 
 
 
 def telling_columns(rows: Sequence[Row], *, without: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
-    """The columns of a table that tell its rows apart, and each row's cells: a column for each part, or one for all.
+    """The columns of a table that tell its rows apart, and each row's cells: for each part, or one for all.
 
-    `without`: parts that the table shows already. No column where nothing else differs.
+    `without`: parts that the table shows already.
     """
     telling = _telling_of_groups(rows, without)
     names = list(dict.fromkeys(name for found in telling.values() for name in found))
@@ -118,8 +117,7 @@ _GENERATED = re.compile(r"(?P<folder>.+[/\\])(?P<short>[a-z2-7]{2})[/\\]c(?P=sho
 def folder_of_generated(path: str) -> str:
     """The folder of TorchInductor's cache that a kernel's file lies in, with its last slash; empty for any other file.
 
-    The names are those of `torch._inductor.codecache.code_hash` and `get_path`: `c`, then 51 digits of the contents'
-    SHA-256 in base 32, in a folder named by the second and third character.
+    The names are those of `torch._inductor.codecache.code_hash` and `get_path`.
     """
     found = _GENERATED.fullmatch(path)
     return found["folder"] if found else ""

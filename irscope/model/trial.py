@@ -84,10 +84,7 @@ class Point:
         return " ".join(f"{key}={value}" for key, value in rows if value != "")
 
     def varied(self, key: str, value: Any) -> Point:
-        """This way with one thing more changed: its `target`, `plan`, `triton` (an interpreter) or an option.
-
-        Raises UsageError and PlanError.
-        """
+        """This way with one thing more changed: its `target`, `plan`, `triton` (an interpreter) or an option."""
         if key == "target":
             return replace(self, target=str(Target.parse(str(value))))
         if key == "plan":

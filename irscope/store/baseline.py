@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from irscope.errors import CaptureFormatError, ParseError
 from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue, Ceilings
@@ -17,6 +17,8 @@ from irscope.store.disk import default_folder, write_atomically
 from irscope.store.schema import converted
 from irscope.store.shelf import differences
 
+_Value = TypeVar("_Value")
+
 _VERSION = 1
 _LARGEST_BYTES = 64 << 20
 _NAMED_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
@@ -24,10 +26,8 @@ _AS_IF_UNSET = ("None", "0")
 
 
 def variant_names(captures: Sequence[CaptureFacts]) -> list[tuple[str, str]]:
-    """(`KERNEL TARGET`, its variant) of each capture: what was compiled, not how its source reads.
-
-    A variant is told by the types and attributes of its arguments, its constants and the options of its launch, so the
-    same one has the same name after the kernel was edited. Where that does not tell captures apart, whatever does.
+    """(`KERNEL TARGET`, its variant) of each capture: the types, attributes, constants and options of its launch, so
+    that it has the same name after the kernel was edited; where that does not tell captures apart, whatever does.
     """
     rows = [(f"{facts.name} {facts.target}", _variant(facts)) for facts in captures]
     counts = Counter(rows)
@@ -82,7 +82,6 @@ def load_baseline(path: Path) -> Baseline:
 
 
 def save_baseline(baseline: Baseline, path: Path) -> None:
-    """Write a baseline, whole or not at all; the same one gives the same bytes."""
     write_atomically(path, baseline_text(baseline).encode("utf-8", "backslashreplace"))
 
 
@@ -108,39 +107,37 @@ def _compact(facts: BaselineFacts) -> dict[str, BaselineValue]:
     return {name: value for name, value in sorted(facts.items()) if value not in ("", ()) or name == "matrix_unit"}
 
 
-_NAME = "ceilings.json"
+_CEILINGS, _CLOCKS = "ceilings.json", "clocks.json"
+
+
+def _kept(name: str, folder: Path | None, kind: type[_Value], default: _Value) -> _Value:
+    try:
+        return converted(json.loads(((folder or default_folder()) / name).read_bytes()), kind)
+    except (OSError, ValueError, RecursionError, CaptureFormatError):
+        return default
+
+
+def _keep(name: str, folder: Path | None, data: object) -> Path:
+    path = (folder or default_folder()) / name
+    write_atomically(path, json.dumps(data, indent=2).encode())
+    return path
 
 
 def save_ceilings(measured: Sequence[Ceilings], folder: Path | None = None) -> Path:
     """Keep what was measured, in place of what was there; raises OSError where the folder cannot be written to."""
-    path = (folder or default_folder()) / _NAME
-    write_atomically(path, json.dumps([asdict(row) for row in measured], indent=2).encode())
-    return path
+    return _keep(_CEILINGS, folder, [asdict(row) for row in measured])
 
 
 def load_ceilings(folder: Path | None = None) -> tuple[Ceilings, ...]:
     """What was measured last; empty if nothing was, or the file cannot be read."""
-    try:
-        rows = json.loads(((folder or default_folder()) / _NAME).read_bytes())
-        return converted(rows, tuple[Ceilings, ...])
-    except (OSError, ValueError, RecursionError, CaptureFormatError):
-        return ()
+    return _kept(_CEILINGS, folder, tuple[Ceilings, ...], ())
 
 
-_CLOCKS = "clocks.json"
-
-
-def save_clock(part: str, constants: Mapping[str, float], folder: Path | None = None) -> Path:
+def save_clock(part: str, constants: Mapping[str, float]) -> Path:
     """Keep the timing constants that were measured on a part, in place of its earlier ones; raises OSError."""
-    path = (folder or default_folder()) / _CLOCKS
-    write_atomically(path, json.dumps(load_clocks(folder) | {part: dict(constants)}, indent=2).encode())
-    return path
+    return _keep(_CLOCKS, None, load_clocks() | {part: dict(constants)})
 
 
-def load_clocks(folder: Path | None = None) -> dict[str, dict[str, float]]:
+def load_clocks() -> dict[str, dict[str, float]]:
     """Part → the timing constants that were measured on it; empty if nothing was, or the file cannot be read."""
-    try:
-        rows = json.loads(((folder or default_folder()) / _CLOCKS).read_bytes())
-        return converted(rows, dict[str, dict[str, float]])
-    except (OSError, ValueError, RecursionError, CaptureFormatError):
-        return {}
+    return _kept(_CLOCKS, None, dict[str, dict[str, float]], {})

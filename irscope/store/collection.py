@@ -15,7 +15,7 @@ from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts
 from irscope.store.disk import write_atomically
-from irscope.store.file import SUFFIX, file_name, is_worse, save
+from irscope.store.file import SUFFIX, file_name, is_worse, member_named, save
 from irscope.store.schema import INDEX, converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
 
@@ -68,7 +68,6 @@ class _Indexed:
         return tuple(sorted(rows.values(), key=lambda row: (row.facts.name, row.facts.date, row.file)))
 
     def captures(self, entries: Iterable[StoredRow]) -> StoredCaptures:
-        """The captures of some entries, each of which is read when it is asked for."""
         shelf = Shelf()
         return StoredCaptures(self._file(row.file, row.facts, shelf) for row in entries)
 
@@ -101,24 +100,18 @@ def _index_rows(text: bytes, version: int) -> tuple[StoredRow, ...]:
 
 
 class Collection(_Indexed):
-    """Many captures, each in a file of a folder; the same compile has the same file.
-
-    A process that is killed loses nothing, several may write at once, and files may be copied and removed.
-    """
+    """Many captures, each in a file of a folder; several processes may write, and files be copied and removed."""
 
     def __init__(self, folder: str | Path, *, keeps_elements: bool = True) -> None:
-        """`keeps_elements`: whether captures that are added keep the elements of tensors that they hold."""
         super().__init__(folder)
         self._keeps_elements = keeps_elements
         self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
-        """Where a capture is kept, or would be."""
         return self.path / file_name(capture)
 
     def place_of(self, entry: StoredRow) -> str:
-        """The path of a capture's file."""
         return str(self.path / entry.file)
 
     def add(self, capture: Capture) -> _Added:
@@ -132,10 +125,7 @@ class Collection(_Indexed):
 
     @contextmanager
     def changing(self) -> Generator[Collection]:
-        """Write the index when the block ends, however it does; raises OSError where nothing can be written there.
-
-        A folder that is made for the block, and in which nothing was kept, is removed.
-        """
+        """Write the index when the block ends; a folder that is made for the block, and stays empty, is removed."""
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         self._write_index(self.entries())
@@ -178,19 +168,12 @@ def pack(collection: Collection, path: Path) -> None:
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_member(INDEX), _index_text(entries, _FILE_VERSION))
+            archive.writestr(member_named(INDEX), _index_text(entries, _FILE_VERSION))
             for row in entries:
-                archive.writestr(_member(row.file), (collection.path / row.file).read_bytes())
+                archive.writestr(member_named(row.file), (collection.path / row.file).read_bytes())
         os.replace(made, path)
     finally:
         made.unlink(missing_ok=True)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    # A fixed date: the same captures give the same bytes.
-    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    info.external_attr = 0o644 << 16
-    return info
 
 
 def unpack(path: Path, folder: Path) -> None:
@@ -209,14 +192,12 @@ class PackedCollection(_Indexed):
         self._parts = _parts(self.path)
 
     def bytes_of(self, name: str) -> bytes:
-        """The bytes of a capture's file."""
         offset, size = self._parts[name]
         with self.path.open("rb") as file:
             file.seek(offset)
             return file.read(size)
 
     def place_of(self, entry: StoredRow) -> str:
-        """How a command line names a capture."""
         return f"{self.path}::{entry.facts.id}"
 
     def _files(self) -> Iterator[tuple[str, int, int]]:

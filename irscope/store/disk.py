@@ -41,10 +41,7 @@ def cannot_write(error: OSError, folder: Path) -> OSError:
 
 
 def machine_key(*, create: bool = False) -> bytes | None:
-    """The secret of this user and machine that seals captures; None where there is none, or it cannot be kept.
-
-    `create`: make one where there is none.
-    """
+    """The secret of this user and machine that seals captures, made if `create` says so; None where there is none."""
     try:
         path = default_folder() / _KEY
     except OSError:
@@ -79,10 +76,7 @@ def _read_key(path: Path) -> bytes | None:
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raise UsageError for an output that cannot be written, before anything is computed for it.
-
-    What is there already, a device or `-` too, is left to the writing.
-    """
+    """Raise UsageError for an output that cannot be written; what is there, or `-`, is left to the writing."""
     if str(path) == "-" or path.exists():
         return
     folder = next(one for one in path.absolute().parents if one.exists())
@@ -93,11 +87,9 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
-    """Write a file whole or not at all: another name first, then a rename. Raises OSError, which never names that.
+    """Write a file whole or not at all, by another name first; a link stays one, a device is written in place.
 
-    A link stays one: the file that it names is written. A device or a pipe is written to in place.
-
-    `times_ns`: when it was last read and changed, for other times than now.
+    `times_ns`: when it was last read and changed, for other times than now. Raises OSError, which names this path.
     """
     path = path.resolve() if path.is_symlink() else path
     try:

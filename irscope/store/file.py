@@ -14,20 +14,12 @@ import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import (
-    Artifact,
-    Capture,
-    Environment,
-    Launch,
-    PassSnapshot,
-    Resources,
-    SourceFile,
-    Target,
-)
+from irscope.model.capture import Artifact, Capture, Environment, Launch, PassSnapshot, Resources, SourceFile, Target
 from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
@@ -49,7 +41,6 @@ SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
 _AS_JSON = json.JSONEncoder(default=str).encode
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _LONGEST_NAME_BYTES = 120
 
 # The last bytes of a file, its comment as a zip archive: the HMAC-SHA256, by this machine's key, of all before them.
@@ -72,8 +63,7 @@ def _encoded(text: str) -> bytes:
 def to_bytes(capture: Capture) -> bytes:
     """The capture as the bytes of an `.irscope` file; on one machine, equal captures give equal bytes.
 
-    A part that could not be read back is left out, with a note that says so. Raises CaptureFormatError where what
-    cannot be read back is no such part, but the kernel, its target or the compile's outcome.
+    A part that could not be read back is left out, with a note. Raises CaptureFormatError for what cannot be left out.
     """
     try:
         return _sealed(_packed(capture), capture)
@@ -142,9 +132,10 @@ def _packed(capture: Capture) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
         # A line for each field: Python's own encoder, which indents, takes ten times as long.
         fields_as_json = ",\n".join(f"{json.dumps(key)}: {_AS_JSON(value)}" for key, value in manifest.items())
-        _write(archive, "capture.json", _encoded(f"{{\n{fields_as_json}\n}}\n"))
+        write = partial(archive.writestr, compress_type=zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL)
+        write(member_named("capture.json"), _encoded(f"{{\n{fields_as_json}\n}}\n"))
         for name, data in members.items():
-            _write(archive, name, data)
+            write(member_named(name), data)
         archive.comment = _SEAL + b"0" * _SEAL_DIGITS
     data = buffer.getvalue()
     with zipfile.ZipFile(buffer) as archive:
@@ -172,10 +163,7 @@ _LEFT_OUT: dict[str, object] = {
 
 
 def _without_unreadable(capture: Capture) -> Capture:
-    """The capture without the parts that a file cannot hold so that they are read back, each named in a note.
-
-    Each part is tried beside the least that is a capture; so is each artifact, snapshot and field of the launch.
-    """
+    """The capture without the parts that a file cannot hold so that they are read back, each named in a note."""
     least = replace(
         capture,
         launch=replace(
@@ -188,6 +176,7 @@ def _without_unreadable(capture: Capture) -> Capture:
     )
     _packed(least)
     notes: list[str] = []
+    readable = least
 
     def reads(what: str, tried: Capture) -> bool:
         try:
@@ -197,28 +186,25 @@ def _without_unreadable(capture: Capture) -> Capture:
             return False
         return True
 
-    readable = least
+    def take(what: str, **changes: Any) -> None:
+        nonlocal readable
+        tried = replace(readable, **changes)
+        readable = tried if reads(what, tried) else readable
+
     for name in ("options", "set_options", "autotuning", "record", "others", "assumptions"):
-        tried = replace(readable, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
-        if reads(name, tried):
-            readable = tried
+        take(name, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
     for artifact in capture.artifacts:
-        tried = replace(readable, artifacts=(*readable.artifacts, artifact))
-        if reads(f"stage {artifact.stage}", tried):
-            readable = tried
+        take(f"stage {artifact.stage}", artifacts=(*readable.artifacts, artifact))
     snapshots: list[PassSnapshot] = []
     for snapshot in capture.snapshots:
+        bare = replace(snapshot, text=None)
         if reads(f"IR after {snapshot.label}", replace(least, snapshots=(snapshot,))):
             snapshots.append(snapshot)
-        elif reads(f"pass {snapshot.label}", replace(least, snapshots=(replace(snapshot, text=None),))):
-            snapshots.append(replace(snapshot, text=None))
-    tried = replace(readable, snapshots=tuple(snapshots))
-    if reads("passes", tried):
-        readable = tried
+        elif reads(f"pass {snapshot.label}", replace(least, snapshots=(bare,))):
+            snapshots.append(bare)
+    take("passes", snapshots=tuple(snapshots))
     for name in _LEFT_OUT:
-        tried = replace(readable, **{name: getattr(capture, name)})
-        if reads(name, tried):
-            readable = tried
+        take(name, **{name: getattr(capture, name)})
     return replace(readable, notes=(*capture.notes, *notes))
 
 
@@ -291,7 +277,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def manifest_in(file: IO[bytes], size: int, name: str) -> dict[str, Any]:
-    """As `read_manifest`, of a file that is open."""
     with _opened(file, size, name) as members:
         return stored_manifest(members)
 
@@ -420,13 +405,11 @@ def _has_own_seal(data: bytes) -> bool:
 
 
 def _safe_name(name: str) -> str:
-    """A name as part of a file's: letters, digits, dots, dashes and underscores."""
     return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
 
 
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    # A fixed date: the same capture gives the same bytes.
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
+def member_named(name: str) -> zipfile.ZipInfo:
+    """A member of an archive, with a fixed date: the same captures give the same bytes."""
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     info.external_attr = 0o644 << 16
-    archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
+    return info

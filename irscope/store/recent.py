@@ -33,10 +33,7 @@ _ABANDONED_S = 3600
 
 
 class CaptureStore:
-    """The recent captures, a folder of `.irscope` files, the oldest of which go once it is over its limit.
-
-    Where there is no place for one it is empty, and nothing can be stored in it.
-    """
+    """The recent captures, the oldest of which go over a limit; empty where there is no place for them."""
 
     def __init__(self, folder: Path | None = None, limit_bytes: int | None = None) -> None:
         self.missing = ""
@@ -55,8 +52,7 @@ class CaptureStore:
     def add(self, capture: Capture, *, is_complete: bool = True) -> Path:
         """Store a capture, replacing one with the same id, and drop the oldest past the limit.
 
-        `is_complete`: whether it is a recording by itself; of several captures, `complete` ends the recording. Raises
-        OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
+        `is_complete`: whether it is a recording by itself. Raises OSError that names `IRSCOPE_HOME`.
         """
         path = self.path_of(capture)
         self._write(path, to_bytes(capture))
@@ -67,10 +63,7 @@ class CaptureStore:
         return path
 
     def update(self, capture: Capture) -> bool:
-        """Write a stored capture's file again; its place among the recent ones stays. False where it is not stored.
-
-        Raises OSError as `add` does.
-        """
+        """Write a stored capture's file again, in its place among the others; False where there is none."""
         path = self.path_of(capture)
         try:
             times = path.stat()
@@ -89,10 +82,7 @@ class CaptureStore:
 
     @contextmanager
     def recording(self) -> Generator[None]:
-        """Keep what is stored until the end of the block from being dropped, by this process or another.
-
-        A file in the store is held locked meanwhile: a process that is killed lets go of it.
-        """
+        """Keep what is stored from being dropped until the end of the block: a file is held locked meanwhile."""
         file = _lease(self.folder)
         try:
             yield
@@ -111,10 +101,7 @@ class CaptureStore:
             os.utime(path, ns=(moment, moment))
 
     def complete(self, paths: Sequence[Path]) -> None:
-        """Make these stored captures the last complete recording, in this order; raises OSError as `add` does.
-
-        Until then `last` names the recording before, whatever was stored meanwhile.
-        """
+        """Make these stored captures the last complete recording, which `last` names, in this order; raises OSError."""
         for path in paths if len(paths) > 1 else ():
             self._mark_newest(path)
         self._write(self.folder / _LAST, json.dumps([path.name for path in paths]).encode())
@@ -123,7 +110,6 @@ class CaptureStore:
         return self.folder / file_name(capture)
 
     def paths(self) -> list[Path]:
-        """The stored captures' files, the newest first."""
         return [path for path, _, _ in self._files()]
 
     def _files(self) -> list[tuple[Path, int, int]]:
@@ -153,10 +139,7 @@ class CaptureStore:
         raise CaptureNotFound(f"'last' is not a file, and {reason}.")
 
     def find(self, text: str) -> Path:
-        """The file of a capture given by path, by the beginning of its id, by the name of an edit, or as `last`.
-
-        Raises CaptureNotFound; also where the last recording has several.
-        """
+        """The file of a capture by path, the beginning of its id, the name of an edit, or `last`."""
         if Path(text).is_file():
             return Path(text)
         if text == "last":
@@ -207,7 +190,6 @@ class CaptureStore:
 
 
 def _names_in(path: Path) -> list[str]:
-    """The names that a file lists; none where it is damaged, or not there."""
     try:
         names: Any = json.loads(path.read_bytes())
         return [str(name) for name in names]
@@ -275,10 +257,7 @@ def free_name(place: str) -> str:
 
 
 def named(variant: Capture, name: str, place: str) -> tuple[str, Capture]:
-    """(a variant's name, the variant with its names): one that was made before keeps those that it has.
-
-    `name`: as it was asked for; empty for a name that it has, or else the place and a number.
-    """
+    """(a variant's name, the variant with its names): that asked for, or one that it has, or the place and a number."""
     store = CaptureStore()
     path = store.path_of(variant)
     origin = variant.environment.origin

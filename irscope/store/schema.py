@@ -62,8 +62,6 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class _StoredArtifact:
-    """Where a stage's artifact stands in the file."""
-
     stage: str
     member: str
     binary: bool
@@ -73,8 +71,6 @@ class _StoredArtifact:
 
 @dataclass(frozen=True, slots=True)
 class _StoredSource:
-    """Where a Python file stands in the file."""
-
     path: str
     member: str
 
@@ -166,7 +162,6 @@ class Members:
         return name in self._rows
 
     def size(self, name: str) -> int:
-        """What a member unpacks to, in bytes."""
         return self._rows[name].file_size
 
     def read(self, name: str) -> bytes:
@@ -282,10 +277,7 @@ def _check_log(log: CompilerLog, snapshots: Iterable[PassSnapshot], backend: str
 
 
 def check_operations(rows: Iterable[OperationLines], texts: Mapping[str, str]) -> None:
-    """Raise CaptureFormatError for operations of other lines than a stage has, or that the TTGIR does not have.
-
-    `texts`: the text of each stage that has one.
-    """
+    """Raise CaptureFormatError for operations of other lines than a stage has, or that the TTGIR does not have."""
     operations = texts.get("ttgir", "").count("\n") + 1
     for row in rows:
         lines = texts.get(row.stage, "").count("\n") + 1

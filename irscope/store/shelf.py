@@ -115,11 +115,7 @@ _MOST_OPEN = 128
 
 
 class Shelf:
-    """Holds the texts of the capture used last; those of the others are in their files.
-
-    `spills`: whether captures that have no file are written to a temporary one; otherwise they stay in memory. `lease`:
-    lives as long as the captures do, and keeps their files.
-    """
+    """Holds the texts of the capture used last; `spills`: those without a file get one. `lease`: keeps their files."""
 
     def __init__(self, *, spills: bool = False, lease: object = None) -> None:
         self.spills = spills
@@ -161,17 +157,9 @@ class CaptureFile:
 
     @classmethod
     def listed(
-        cls,
-        shelf: Shelf,
-        facts: CaptureFacts | None,
-        path: Path,
-        part: tuple[int, int] | None = None,
-        label: str = "",
+        cls, shelf: Shelf, facts: CaptureFacts | None, path: Path, part: tuple[int, int] | None = None, label: str = ""
     ) -> CaptureFile:
-        """A capture of which at most the facts were read.
-
-        `part`: (offset, bytes) where it is a part of its file; `label`: what errors call that.
-        """
+        """A capture of which at most the facts were read; `part`: (offset, bytes) in a file, `label`: its name."""
         file = cls.__new__(cls)
         file._shelf, file._descriptor, file._label = shelf, None, label
         file._facts, file.path, file._capture, file._outline, file._part = facts, path, None, None, part
@@ -222,10 +210,7 @@ class CaptureFile:
         return self._capture
 
     def save(self, capture: Capture) -> bool:
-        """Take a capture of which more is known, and write its file again; False where it has no file of its own.
-
-        The file keeps its times, which order the recent captures.
-        """
+        """Take a capture of which more is known, and write its file again, with its times; False where it has none."""
         if self.path is None or self._part is not None:
             return False
         try:
@@ -281,8 +266,6 @@ class CaptureFile:
 
 
 class StoredCaptures(Sequence[Capture]):
-    """Captures in the order of `files`; iterating loads one after another and keeps none but the last."""
-
     def __init__(self, files: Iterable[CaptureFile] = ()) -> None:
         self.files = tuple(files)
 

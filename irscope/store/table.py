@@ -32,7 +32,6 @@ def check_table(path: Path) -> None:
 
 
 def save_table(rows: Sequence[SweepRow], path: Path) -> None:
-    """Write a table, whole or not at all."""
     check_table(path)
     write_atomically(path, TABLE_SUFFIXES[path.suffix.lower()][0](rows))
 
@@ -112,7 +111,6 @@ def _to_parquet(rows: Sequence[SweepRow]) -> bytes:
 
 
 def _clean(row: dict[str, Any]) -> dict[str, Any]:
-    """Arrow's strings are UTF-8: what is not becomes U+FFFD."""
     texts = {name: value for name, value in row.items() if isinstance(value, str)}
     return row | {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
 

@@ -13,19 +13,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
-from irscope.analysis.checks.assertions import (
-    Compiled,
-    FileChecked,
-    Golden,
-    MaxRegisters,
-    MaxShared,
-    MinWidth,
-    NoFinding,
-    NoSpills,
-    Pipelined,
-    Safe,
-    Uses,
-)
+from irscope.analysis.checks import assertions
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
 from irscope.analysis.findings.model import ANY, Finding, codes_of
 from irscope.errors import IrscopeError, UsageError
@@ -139,46 +127,48 @@ class CheckedKernel:
     def verdict(self, assertion: Assertion) -> Verdict:
         """Whether an assertion holds."""
         # A kernel that was not compiled has nothing else to be asserted.
-        asked = assertion if self.capture.has_compiled else Compiled()
+        asked = assertion if self.capture.has_compiled else assertions.Compiled()
         broken = asked.breaches(self._subject)
         return Verdict(str(assertion), self._name, None if broken is None else tuple(broken))
 
     @property
     def compiles(self) -> Verdict:
         """Whether it compiles, and fits on the device."""
-        return self.verdict(Compiled())
+        return self.verdict(assertions.Compiled())
 
     @property
     def registers(self) -> Figure:
         """Registers per thread."""
         resources = self.capture.resources
         count = self._known(resources.registers, "registers")
-        return Figure.of(count + (resources.accumulator_registers or 0), self._subject, MaxRegisters)
+        return Figure.of(count + (resources.accumulator_registers or 0), self._subject, assertions.MaxRegisters)
 
     @property
     def shared_bytes(self) -> Figure:
         """Bytes of shared memory per CTA."""
-        return Figure.of(self._known(self.capture.resources.shared_bytes, "shared memory"), self._subject, MaxShared)
+        return Figure.of(
+            self._known(self.capture.resources.shared_bytes, "shared memory"), self._subject, assertions.MaxShared
+        )
 
     @property
     def spilled_bytes(self) -> Figure:
         """Bytes of registers that a thread stores to local memory and loads from it."""
         spilled = self._known(self.capture.resources.spilled_bytes, "spills")
-        return Figure.of(spilled, self._subject, lambda _: NoSpills())
+        return Figure.of(spilled, self._subject, lambda _: assertions.NoSpills())
 
     def uses(self, name: str) -> Verdict:
         """Whether it has instructions of a family (`wgmma`, `tma.load`), or an operation (`tt.dot_scaled`)."""
-        return self.verdict(Uses(name))
+        return self.verdict(assertions.Uses(name))
 
     @property
     def pipelined(self) -> Verdict:
         """Whether each load that a dot of a loop reads is begun in an iteration before."""
-        return self.verdict(Pipelined())
+        return self.verdict(assertions.Pipelined())
 
     @property
     def safe(self) -> Verdict:
         """Whether `irscope verify` finds nothing wrong in its launch, and decides all of it."""
-        return self.verdict(Safe())
+        return self.verdict(assertions.Safe())
 
     def assert_safe(self) -> None:
         """Raise AssertionError where `safe` does not hold, with each violation and its accesses."""
@@ -203,17 +193,17 @@ class CheckedKernel:
 
     def no_finding(self, *kinds: str) -> Verdict:
         """Whether nothing of some kinds is found: `IRS101`, or `narrow-load`; without kinds, or of `any`, nothing."""
-        return self.verdict(NoFinding(codes_of(kinds or (ANY,))))
+        return self.verdict(assertions.NoFinding(codes_of(kinds or (ANY,))))
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
 
         if not isinstance(patterns, str) or "CHECK" not in patterns:
-            return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))
+            return self.verdict(assertions.FileChecked(fspath(patterns), stage, run_filecheck))
         with NamedTemporaryFile("w", suffix=".check", encoding="utf-8") as file:
             file.write(patterns)
             file.flush()
-            return self.verdict(FileChecked(file.name, stage, run_filecheck))
+            return self.verdict(assertions.FileChecked(file.name, stage, run_filecheck))
 
     def golden(self, path: str | PathLike[str], stage: str) -> Verdict:
         """Whether the text of a stage is that of a file, but for names, numbers, locations and independent order.
@@ -228,7 +218,7 @@ class CheckedKernel:
             stored = file.read_text("utf-8")
         except OSError as error:
             raise UsageError(f"golden {str(file)!r} cannot be read: pytest --irscope-update writes it.") from error
-        return self.verdict(Golden(str(file), stage, stored))
+        return self.verdict(assertions.Golden(str(file), stage, stored))
 
     def _known(self, value: int | None, what: str) -> int:
         if value is None:
@@ -301,7 +291,7 @@ class Accesses(Sequence[AccessWidth]):
         if not self:
             raise UsageError(f"{self._name} has no {self.action}s of tensors in global memory.")
         narrowest = min(access.width_bits for access in self)
-        return Figure.of(narrowest, self._subject, lambda bits: MinWidth(self.action, bits))
+        return Figure.of(narrowest, self._subject, lambda bits: assertions.MinWidth(self.action, bits))
 
 
 def _described(access: AccessWidth) -> str:

@@ -72,7 +72,7 @@ def no_difference(session: DeviceSession, capture: Capture) -> bool:
 
 
 def test_the_baseline_against_itself(row_sum: DeviceSession) -> None:
-    assert row_sum.info.poisoned == ("out_ptr",)
+    assert row_sum.info.outputs == ("out_ptr",)
     found = row_sum.check(row_sum.baseline)
     assert (found.verdict, found.differing, found.detail) == ("identical", 0, "")
     assert no_difference(row_sum, row_sum.baseline)

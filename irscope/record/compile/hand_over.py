@@ -1,20 +1,9 @@
 """Compiles that a script's process leaves to workers, so that the script need not wait for them; and when it must.
 
-On the virtual GPU a launch needs of its kernel no more than the source. Whatever a program reads beyond that (metadata,
-texts, registers) is the real kernel's, which is waited for.
-
-Only what is shown to let an exception pass does so: a `finally`, the clean-up of a handler, and a `with` whose manager
-is a torch's, a lock's or a file's. What a manager is, is looked up by the expression of the `with`, whose names have
-values in the frame; a call's result is an instance of the class that is called.
-
-A launch's compile begins in the process of the script: its front end runs the script's own Python, and what it refuses
-is raised at the launch. At the first stage that makes code for the target the compile is handed over, as the module
-there and the options; the script goes on with a kernel that is waited for where it is read. The script's process is not
-forked, and has no children: the workers are irscope's (`irscope.record.process.gathering`).
-
-Handed over is only what would be the same elsewhere, and what the script need not wait for. Its compiler must be the
-installed one: a program that replaced a part of it, or set a knob, compiles here. And the launch must stand where an
-error would end the program: then a compile that fails ends the recording there, as it would have ended the program.
+Of its kernel a launch needs no more than the source; whatever else a program reads is waited for. Handed over is only
+what would be the same elsewhere, by the installed compiler, and where an error would end the program: what shows that
+it lets an exception pass does so (a `finally`, the clean-up of a handler, a `with` whose manager is torch's, a lock's
+or a file's, by the expression of the `with`). docs/architecture.md has the reasons.
 """
 
 from __future__ import annotations
@@ -50,12 +39,7 @@ _NEEDS_SCRATCH = "tensor_descriptor"
 
 
 def deferred_kernel(source: Any, key: str, texts: Mapping[str, str], compiled: Callable[[], Any]) -> Any:
-    """A kernel that is being compiled.
-
-    Args:
-        texts: the stages that are known, by name.
-        compiled: waits for the kernel and returns it; raises what its compile raised.
-    """
+    """A kernel that is being compiled, with the texts of its stages so far; `compiled` waits for it, or raises."""
     return _kernel_class()(source, key, texts, compiled)
 
 
@@ -115,7 +99,6 @@ def _kernel_class() -> Any:
             return None if self._is_being_launched() else self.settle().packed_metadata
 
         def _must_settle(self) -> bool:
-            """Wait for the kernel if its launch depends on it; whether it is there."""
             text = "".join(self.known_texts.values())
             if self._error is not None or _NEEDS_SCRATCH in text or triton_api.program_watches_compiles():
                 self.settle()
@@ -208,10 +191,7 @@ def _kind_of(handler: list[Any]) -> tuple[str, Any]:
 
 
 def _managers_at(code: CodeType, place: Any) -> list[ast.expr]:
-    """The expressions that made the managers of a `with`; none if they are not known.
-
-    `place`: of what calls a manager's `__exit__`: up to Python 3.11 the whole statement, later its expression.
-    """
+    """The expressions that made the managers of a `with` at a place (up to Python 3.11, in it); none if not known."""
     if place is None or place.lineno is None or place.col_offset is None:
         return []
     lines = [linecache.getline(code.co_filename, line).encode() for line in range(place.lineno, place.end_lineno + 1)]
@@ -292,10 +272,7 @@ class LeftOut(BaseException):
 
 
 class Handover:
-    """Decides which compiles of this process are handed over, and hands them over."""
-
     def __init__(self, folder: Path) -> None:
-        """`folder`: of the recording. What the compiler is now is what workers have."""
         self._folder = folder
         self._cache = str(triton_api.knobs().cache.dir)
         self._process = os.getpid()
@@ -306,7 +283,6 @@ class Handover:
         """Whether a compile ended in this process: one alone is made here, where nothing is to be set up for it."""
 
     def takes_launches(self) -> bool:
-        """Whether the compile of a launch that is made now may end after the launch."""
         return (
             self.has_compiled
             and os.getpid() == self._process
@@ -317,10 +293,7 @@ class Handover:
         )
 
     def take(self, current: _Compile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
-        """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here.
-
-        `key`: its key in Triton's cache. `metadata`: what the stages so far noted.
-        """
+        """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here."""
         src, options = current.given
         if key in self._kernels:
             current.report(CompileDropped(current.number))
@@ -351,12 +324,10 @@ class Handover:
         raise LeftOut(key, current.texts)
 
     def launched(self, key: str, kernel: Any) -> None:
-        """Remember the kernel that a launch goes on with."""
         if key in self._kernels:
             self._kernels[key] = kernel
 
     def stop_where_failed(self) -> None:
-        """Raise what a launch would have raised whose compile has failed since."""
         try:
             key = (self._folder / FAILED).read_text()
         except OSError:
@@ -365,7 +336,6 @@ class Handover:
             kernel.settle()
 
     def wait_for(self, key: str) -> None:
-        """Wait until a compile that was handed over has ended, well or not."""
         pause_s = 0.001
         while key in self._kernels and self._folder.is_dir() and not (self._folder / ENDED / key).exists():
             time.sleep(pause_s)

@@ -135,7 +135,6 @@ def _value_text(value: Any) -> str:
 
 
 def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
-    """The kernel of that name in a file's namespace; raises RecordingError, which names the kernels there."""
     kernels = kernel_functions(namespace)
     own = {key: value for key, value in kernels.items() if value.fn.__module__ == namespace.get("__name__")}
     if name in kernels:
@@ -148,11 +147,8 @@ def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
 def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> tuple[dict[str, str], dict, dict]:
     """Read a signature in the syntax of `triton.tools.compile`: `*fp16:16, i32, 64`.
 
-    One entry per parameter that is not in `constexprs`, in the kernel's order: a type, with `:16` if the value is known
-    to be divisible by 16 and `:1` if it is 1; or a number, which is a constant. Entries for all parameters, constants
-    included, are accepted too.
-
-    Returns (signature, constants, attributes) for `ASTSource`. Raises SignatureError, which lists the parameters.
+    One entry per parameter that is not in `constexprs`, or for all: a type, with `:16` if 16 divides the value and
+    `:1` if it is 1; or a number, which is a constant. Returns (signature, constants, attributes) for `ASTSource`.
     """
     names = list(function.arg_names)
     entries = [entry.strip() for entry in text.split(",")] if text.strip() else []
@@ -266,10 +262,7 @@ _REPR = re.compile(r"^(?P<type>[A-Za-z_]\w*)\((?P<quote>['\"])(?P<message>.*)(?P
 
 
 def describe_compile_error(error: BaseException) -> dict[str, str]:
-    """As `describe_traceback`, but for an error of Triton's front end, the message is made of the chain of calls.
-
-    Its first line is the reason; a place for each call follows, the kernel's first.
-    """
+    """As `describe_traceback`; of an error of Triton's front end the reason, and a place for each call."""
     described = describe_traceback(error)
     chain = [one for one in causes(error) if _is_front_ends(one)]
     if chain:
@@ -330,17 +323,12 @@ _MOST_ALIGNMENT = 512
 _MOST_OTHERS = 8
 """Launches of one compiled kernel, beside the first, that are described in its capture."""
 _MOST_COMPARED = 256
-"""Launches of one compiled kernel whose arguments are read: a script may launch it many thousand times."""
 
 
 class PendingLaunches:
-    """The launches whose compile is about to begin, by the options object that Triton made for them.
-
-    Not by thread: Triton may compile in a thread of its own.
-    """
+    """The launches whose compile is about to begin, by the options that Triton made: it may compile in a thread."""
 
     def __init__(self, values: Callable[[Any], dict[str, Any]]) -> None:
-        """`values`: what is known of a tensor's data, as fields of an Argument."""
         self._values = values
         self._described: dict[int, tuple[Any, dict[str, Any]]] = {}
 
@@ -372,7 +360,6 @@ class RepeatedLaunches:
     """The launches of each compiled kernel, by its hash, that differ from those before them."""
 
     def __init__(self, values: Callable[[Any], dict[str, Any]]) -> None:
-        """`values`: as of `PendingLaunches`."""
         self._values = values
         self._known: dict[str, list[OtherLaunch]] = {}
         self._seen: Counter[str] = Counter()
@@ -518,8 +505,6 @@ Attributes = dict[str, tuple[tuple[str, Any], ...]]
 
 
 class _Tensor:
-    """A recorded tensor with the methods that a backend calls."""
-
     def __init__(self, argument: Argument) -> None:
         self._argument = argument
 
@@ -594,6 +579,5 @@ def parsed_attributes(backend: Any, key: str) -> tuple[tuple[str, Any], ...]:
 
 
 def attributes_of_small_tensor(backend: Any) -> tuple[tuple[str, Any], ...]:
-    """The attributes that a backend gives an aligned, small tensor."""
     argument = Argument("x", "tensor", storage_bytes=0, alignment_bytes=512)
     return attributes_of(backend, LaunchRecord((argument,)), {}).get("x", ())

@@ -1,19 +1,16 @@
 """Compiles on from the text of a stage, without a script, for its own target or for another one.
 
-MLIR prints `scf.for %k = … iter_args(%acc_50 = %acc)` without the locations of %k and %acc_50. MLIR gave %k the loop's
-location and %acc_50 that of its initial value, and Triton's front end added the Python variable's name to each. Later
-stages print values by that name, and their debug information uses the location: with both restored, every later stage
-is the same as in the first compile.
-
-The front end's IR stays: only what the compiler itself derives from a launch is derived again.
+MLIR prints `scf.for %k = … iter_args(%acc_50 = %acc)` without the locations of %k and %acc_50, by which later stages
+name values: the loop's, and that of the initial value, each with the Python variable's name. With both restored, every
+later stage is the same. Only what the compiler derives from a launch is derived again, not the front end's IR.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,62 +43,66 @@ _LOOPS = ("scf.for", "scf.while")
 _MADE_UP = re.compile(r"^(?:arg\d+|\d+)$")
 
 
-@dataclass(slots=True)
-class _Node:
-    """One operation of the module with the operations in its regions, in order."""
-
-    name: str
-    operation: Any
-    blocks: list[Any] = field(default_factory=list)
-    children: list[_Node] = field(default_factory=list)
-
-
 def _restore_block_arguments(module: Any, text: str) -> None:
-    """Set the locations of the loops' block arguments from the text that the module was parsed from.
-
-    If the text's loops do not match the module's, nothing is set, and only names differ.
-    """
-    loops = list(_loops(text))
-    nodes = [node for node in _in_print_order(module) if node.name in _LOOPS]
-    if len(loops) != len(nodes):
+    """Set the locations of the loops' block arguments from the module's text; nothing if its loops do not match."""
+    locations = read_locations(text, "mlir")
+    loops = list(_loops(parse_mlir(text).operations, frozenset(), locations.chain_at))
+    operations = _loop_operations(module)
+    if len(loops) != len(operations):
         return
     builder = triton_api.location_builder(module)
-    for (names, frame), node in zip(loops, nodes, strict=True):
-        if not node.blocks or node.blocks[0].get_num_arguments() != len(names):
+    # The outer loops first: an initial value may be an argument of one.
+    for (names, frame), (operation, block) in reversed(list(zip(loops, operations, strict=True))):
+        if block is None or block.get_num_arguments() != len(names):
             continue
         # An scf.for has its bounds and its step before the initial values, and an induction variable.
-        first_start = 2 if node.name == "scf.for" else 0
+        is_for = operation.get_name() == "scf.for"
         for index, name in enumerate(names):
-            if node.name == "scf.for" and index == 0:
+            if is_for and index == 0:
                 place = builder.create_loc(frame.file, frame.line, frame.column)
             else:
-                place = node.operation.get_operand(first_start + index).get_loc()
+                place = operation.get_operand(index + 2 * is_for).get_loc()
             named = place if _MADE_UP.match(name) else builder.create_name_loc(name, place)
-            node.blocks[0].get_argument(index).set_loc(named)
+            block.get_argument(index).set_loc(named)
 
 
-def _loops(text: str) -> Iterator[tuple[list[str], Frame]]:
-    """(names of the block arguments in Python, place) of each loop of a text, in the order of the text."""
-    locations = read_locations(text, "mlir")
-    module = parse_mlir(text)
-    waiting: list[tuple[Operation, frozenset[str]]] = [(one, frozenset()) for one in reversed(module.operations)]
-    while waiting:
-        operation, outer = waiting.pop()
+def _loop_operations(module: Any) -> list[tuple[Any, Any]]:
+    """(operation, the first block in it) of each loop of a module, after the loops within it."""
+    first_blocks: dict[int, Any] = {}
+    found: list[tuple[Any, Any]] = []
+
+    def visit(operation: Any) -> None:
+        block = operation.get_block()
+        # The module itself is in no block.
+        if block is not None and (region := block.get_parent()) is not None:
+            first_blocks.setdefault(region.id(), block)
+        if operation.get_name() in _LOOPS:
+            found.append((operation, first_blocks.get(operation.get_region(0).id())))
+
+    module.walk(visit)
+    return found
+
+
+def _loops(
+    operations: Iterable[Operation], outer: frozenset[str], chain_at: Callable[[int], Sequence[Frame]]
+) -> Iterator[tuple[list[str], Frame]]:
+    """(names of the block arguments in Python, place) of each loop of a text, after the loops within it."""
+    for operation in operations:
+        for region in operation.regions:
+            known = outer | _names_of(region)
+            for block in region.blocks:
+                yield from _loops(block.operations, known, chain_at)
         first = next((block for region in operation.regions for block in region.blocks[:1]), None)
-        chain = locations.chain_at(operation.first_line)
+        chain = chain_at(operation.first_line)
         if operation.name in _LOOPS and first is not None and chain:
             seen, names = set(outer), list[str]()
             for argument in first.arguments:
                 names.append(_base(argument.name[1:], seen))
                 seen.add(argument.name[1:])
             yield names, chain[0]
-        for region in reversed(operation.regions):
-            known = outer | _names_of(region)
-            waiting.extend((one, known) for block in reversed(region.blocks) for one in reversed(block.operations))
 
 
 def _names_of(region: Region) -> frozenset[str]:
-    """The names of a region's values, without those of regions within it, which MLIR names later."""
     values = (
         value
         for block in region.blocks
@@ -114,38 +115,6 @@ def _base(name: str, seen: Container[str]) -> str:
     """The Python name in an SSA name: MLIR adds a number only if another value has that name already."""
     match = _NUMBERED.match(name)
     return match["name"] if match is not None and match["name"] in seen else name
-
-
-def _in_print_order(module: Any) -> Iterator[_Node]:
-    """The operations in the order they are printed; the walk visits the operations in a region before their parent."""
-    pending: dict[int, list[_Node]] = {}
-    blocks: dict[int, dict[int, Any]] = {}
-
-    def visit(operation: Any) -> None:
-        node = _Node(operation.get_name(), operation)
-        for index in range(operation.get_num_regions()):
-            region = operation.get_region(index).id()
-            node.children += pending.pop(region, [])
-            node.blocks += blocks.get(region, {}).values()
-        block = operation.get_block()
-        # The module itself is in no block.
-        if block is None:
-            pending.setdefault(0, []).append(node)
-            return
-        parent = block.get_parent()
-        region_id = parent.id() if parent is not None else 0
-        blocks.setdefault(region_id, {})[block.id()] = block
-        pending.setdefault(region_id, []).append(node)
-
-    module.walk(visit)
-
-    def flat(nodes: list[_Node]) -> Iterator[_Node]:
-        for node in nodes:
-            yield node
-            yield from flat(node.children)
-
-    for nodes in pending.values():
-        yield from flat(nodes)
 
 
 # The options that a backend sets by itself, from the target or from the machine.
@@ -180,10 +149,7 @@ def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_target(text: str, stage: str, launch: Launch, origin: Target, target: Target) -> _Retargeted:
-    """A launch that was recorded for `origin`, for another target.
-
-    `text` is the artifact of `stage`. Raises RecordingError if its layouts are for warps of another size.
-    """
+    """A launch recorded for `origin`, for another target; raises RecordingError for layouts of another warp size."""
     made_by, backend = triton_api.make_backend(origin), triton_api.make_backend(target)
     options, notes = _options(launch, origin, target, vars(made_by.parse_options({})), vars(backend.parse_options({})))
     launch = replace(launch, set_options=tuple(sorted(options.items())))
@@ -290,7 +256,6 @@ def with_attributes(
 
 
 def _argument_paths(path: str, kind: str) -> Iterator[str]:
-    """The path of each IR argument that a parameter of this type becomes; an empty string for a descriptor's."""
     if kind.startswith("("):
         # (*fp32, (i32, constexpr))
         for index, item in enumerate(filter(None, split_commas(kind[1:-1]))):
@@ -443,7 +408,6 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
 
 
 def _parsed(request: RecordRequest, text: str, context: Any) -> Any:
-    """The module of the text, from the IR file itself if there is one, for the parser's errors and bare locations."""
     path = Path(request.path)
     if request.compiled_launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
         return triton_api.parse_module(path, context)
@@ -452,30 +416,23 @@ def _parsed(request: RecordRequest, text: str, context: Any) -> Any:
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     names = list(stages)
-    if request.resume_stage in names:
-        return names.index(request.resume_stage)
-    if request.resume_stage:
-        raise RecordingError(
-            f"no compile can resume at stage {request.resume_stage!r}: the stages are "
-            f"{', '.join(names)}.{did_you_mean(request.resume_stage, names)}"
-        )
-    if request.stage == "source":
+    if not request.resume_stage and request.stage == "source":
         return 0
-    if request.stage not in names[:-1]:
+    how, stage, known = "at", request.resume_stage, names
+    if not stage:
+        how, stage, known = "from", request.stage, names[:-1]
+    if stage not in known:
         raise RecordingError(
-            f"no compile can resume from stage {request.stage!r}: the stages are {', '.join(names)}."
-            + did_you_mean(request.stage, names[:-1])
+            f"no compile can resume {how} stage {stage!r}: the stages are {', '.join(names)}."
+            + did_you_mean(stage, known)
         )
-    return names.index(request.stage) + 1
+    return names.index(stage) + (how == "from")
 
 
 def _options_of_recompile(
     request: RecordRequest, work: _Retargeted, watched: WatchedCompile, backend: Any, attributes: dict[str, Any]
 ) -> Any:
-    """The launch's own options, those that the backend sets left out, overridden by the request's.
-
-    What the backend refuses is reported with the text: the failed capture is told from others, and compiles again.
-    """
+    """The launch's own options, overridden by the request's. What the backend refuses is reported with the text."""
     replaced = dict(request.options)
     triton_api.check_options(backend, watched.target, replaced)
     for name, value in attributes.items():

@@ -27,13 +27,9 @@ def find_operations(
     run: Callable[[RecordRequest], Capture] = compiled,
     stages: Collection[str] = tuple(STAGES_OF_OPERATIONS),
 ) -> tuple[OperationLines, ...]:
-    """Compile a capture's TTGIR again, and read which operation each line of its assembly is from.
+    """Compile a capture's TTGIR again, and read which operation each line of its assembly is from, of some `stages`.
 
-    A stage whose code is not the same, but for locations and debug information, has a reason instead. Raises what
-    `run` raises.
-
-    Args:
-        stages: the stages that are asked for; of PTX alone no code is assembled.
+    A stage whose code is not the same, but for locations and debug information, has a reason instead.
     """
     whole = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="none", layouts=False))
     text = with_operation_locations(capture.text("ttgir"))
@@ -70,7 +66,6 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
 
 
 def _loaded_sections(capture: Capture, binary: str) -> dict[str, bytes]:
-    """The sections of a binary that a device loads: code and constants, and nothing for debuggers."""
     data = capture.artifact(binary).data
     elf = parse_elf(data if isinstance(data, bytes) else b"")
     return {section.name: elf.contents(section) for section in elf.sections if "A" in section.flag_letters}
@@ -83,14 +78,9 @@ def find_log(
     parts: Sequence[str] = (),
     last_stage: str = "",
 ) -> CompilerLog:
-    """Compile a capture's source again with the compiler's debug output and remarks on.
+    """Compile a capture's source again with the compiler's debug output and remarks on, of some `parts` of Triton.
 
-    Raises RecordingError if the capture is of another Triton than the installed one, or was compiled by other passes,
-    and what `run` raises.
-
-    Args:
-        parts: the debug types of the parts of Triton that print; by default all.
-        last_stage: the stage after which the compile stops; by default it makes them all.
+    Raises RecordingError if the capture is of another Triton than the installed one, or was compiled by other passes.
     """
     request = replace(_request(capture), log_parts=tuple(parts), last_stage=last_stage)
     again = run(request)

@@ -18,10 +18,7 @@ _NOTHING = nullcontext()
 
 
 class Stopwatch:
-    """Notes the parts of one compile, in the order they begin, for `compile_times` to read afterwards.
-
-    Hundreds begin in a compile: a part is a list, and the block that is timed is the stopwatch itself.
-    """
+    """Notes the parts of one compile, in the order they begin: hundreds, so each is a list, timed by this itself."""
 
     def __init__(self) -> None:
         self._begun: list[list[Any]] = []
@@ -29,7 +26,6 @@ class Stopwatch:
         self._processor_ns = processor_ns()
 
     def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
-        """Time a block, which begins at once."""
         under_way = self._under_way
         if kind == "irscope" and under_way and under_way[-1][1] == "irscope":
             return _NOTHING
@@ -47,16 +43,13 @@ class Stopwatch:
         part[3] = perf_counter_ns() - part[2]
 
     def parts(self) -> tuple[Part, ...]:
-        """All that began."""
         return cast("tuple[Part, ...]", tuple(map(tuple, self._begun)))
 
     def used_ns(self) -> int:
-        """Processor time since it was made."""
         return processor_ns() - self._processor_ns
 
 
 _Current = Callable[[], Stopwatch | None]
-"""Gives the stopwatch of this thread's compile, if there is one."""
 
 
 def processor_ns() -> int:
@@ -88,7 +81,6 @@ def timed_calls(current: _Current, backends: Iterable[type]) -> Iterator[None]:
 def _timed(
     current: _Current, name: str | Callable[..., str], kind: SpanKind, function: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function whose calls are timed; `name`: of each, or what gives it of the first arguments of a call."""
 
     def call(*args: Any, **keywords: Any) -> Any:
         if (stopwatch := current()) is None:

@@ -1,13 +1,9 @@
 """Reports every compile in this process as events, pass by pass, whichever way it is called.
 
 A stage function looks up `ir.pass_manager` and the builders (`passes.ttgpuir.add_coalesce`, …) as globals of its
-backend's module when it runs. Inside `tap()` those globals are stand-ins, which forward everything, but collect the
-passes that are added to a pass manager and run them one by one. No list of passes is kept here: a builder is any
-function of the compiler that is called with a pass manager.
-
-Launches, `kernel.warmup` and TorchInductor all call `triton.compile`. `watch_compiles()` wraps it, and each backend's
-`add_stages`, whose stage functions are timed and tapped. All compiles within it are under one plan, and in a cache of
-Triton's that is its own (`private_cache`): no entry of that is of another plan.
+backend's module. Inside `tap()` those are stand-ins, which run the passes that are added to a pass manager one by one:
+a builder is any function of the compiler that is called with a pass manager. `watch_compiles()` wraps
+`triton.compile`, and each backend's `add_stages`; all compiles within it are under one plan, in a cache of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from irscope.model.capture import Artifact, Capture, Environment
+from irscope.model.capture import Artifact, Capture, Environment, PassSnapshot
 from irscope.record.compile.hand_over import LeftOut, deferred_kernel
 from irscope.record.compile.launches import (
     PendingLaunches,
@@ -48,11 +44,7 @@ _CurrentObserver = Callable[[], WatchedCompile | None]
 
 @contextmanager
 def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]:
-    """Report the passes of these backends' stage functions to `current()` until the end of the block.
-
-    If `current()` is None (another thread's compile, one that is not recorded), everything runs as if untapped.
-    Everything is restored on leaving, also after an exception.
-    """
+    """Report the passes of these backends' stage functions to `current()`, if not None, until the end of the block."""
     with ExitStack() as stack:
         modules = {module.__name__: module for backend in backends for module in triton_api.backend_modules(backend)}
         for module in modules.values():
@@ -97,29 +89,34 @@ class _ModuleStandIn:
         if observer is None:
             return real(*args, **kwargs)
         step = observer.pass_added(LLVM_OPTIMISER, "")
-        runs = observer.pass_begins(step)
-        started = time.perf_counter_ns()
-        try:
-            # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
-            with observer.part(LLVM_OPTIMISER, "pass"):
-                result = real(*args, **kwargs)
-        except BaseException as error:
-            observer.pass_failed(step, error)
-            raise
-        if runs:
-            observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
-        return result
+        run = partial(real, *args, **kwargs)
+        # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
+        return _run_pass(observer, step, LLVM_OPTIMISER, run) if observer.pass_begins(step) else run()
 
     def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
-        if (observer := self._current()) is not None:
-            observer.module_leaves_mlir(module)
-            with observer.part("translation to LLVM IR", "pass"):
-                return real(module, *args, **kwargs)
-        return real(module, *args, **kwargs)
+        observer = self._current()
+        if observer is None:
+            return real(module, *args, **kwargs)
+        observer.module_leaves_mlir(module)
+        with observer.part("translation to LLVM IR", "pass"):
+            return real(module, *args, **kwargs)
+
+
+def _run_pass(
+    observer: WatchedCompile, step: PassSnapshot, label: str, run: Callable[[], Any], module: Any = None
+) -> Any:
+    started = time.perf_counter_ns()
+    try:
+        with observer.part(label, "pass"):
+            result = run()
+    except BaseException as error:
+        observer.pass_failed(step, error)
+        raise
+    observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+    return result
 
 
 def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a builder, or collect the pass that it adds to a tapped pass manager."""
     if args and isinstance(args[0], _TappedPassManager):
         return args[0].add(name, real, args[1:], kwargs)
     observer = current()
@@ -130,8 +127,6 @@ def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args
 
 
 class _TappedPassManager:
-    """A pass manager that runs each pass in a real one of its own."""
-
     def __init__(self, real: Any, context: Any, observer: WatchedCompile) -> None:
         self._real = real
         self._context = context
@@ -170,16 +165,9 @@ class _TappedPassManager:
         steps, self._steps = self._steps, []
         for name, manager in steps:
             step = self._observer.pass_added(name, manager.get_pipeline_str())
-            if not self._observer.pass_begins(step):
-                continue
-            started = time.perf_counter_ns()
-            try:
-                with self._observer.part(f"{step.name}#{step.occurrence}", "pass"):
-                    manager.run(module, tag)
-            except BaseException as error:
-                self._observer.pass_failed(step, error)
-                raise
-            self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+            if self._observer.pass_begins(step):
+                label = f"{step.name}#{step.occurrence}"
+                _run_pass(self._observer, step, label, partial(manager.run, module, tag), module)
 
 
 @contextmanager
@@ -276,7 +264,6 @@ def _watched_compile(
 
 
 def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> Any:
-    """Compile, and report how that ended."""
     watch = current.watch
     try:
         kernel = run()
@@ -296,10 +283,7 @@ def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> A
 
 
 def _read_by_script(watch: Watch, run: Callable[[Any], Any], src: Any, key: str) -> Any:
-    """The kernel of a compile that is recorded elsewhere, for a program that reads it; raises what its compile raises.
-
-    A worker leaves it in Triton's cache; what is not found there is compiled here, and not recorded again.
-    """
+    """The kernel of a compile that is recorded elsewhere: from Triton's cache, or compiled here unrecorded."""
     if watch.handover is not None:
         watch.handover.wait_for(key)
     watch.is_quiet = True
@@ -320,10 +304,7 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
-    """Report that a compile succeeded.
-
-    `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
-    """
+    """Report that a compile succeeded, by its key in Triton's cache; `cached`: the kernel, if no stage was run."""
     current.watch.reported.add(key)
     if current.watch.handover is not None:
         current.watch.handover.has_compiled = True
@@ -341,7 +322,6 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
 
 
 def _kernel_name_of(src: Any) -> str:
-    """The kernel's name of an argument of `triton.compile`: a source, or the path of an IR file."""
     return Path(src).stem if isinstance(src, str) else str(getattr(src, "name", ""))
 
 
@@ -392,7 +372,6 @@ def _front_of(current: WatchedCompile) -> str:
 
 
 def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.CompilerKnown, source: str) -> str:
-    """The id of the capture of a compile, as far as its first stage."""
     compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
     begun = OpenCapture(current.target, current.launch)
     begun.take(events.OptionsKnown(current.number, options))
@@ -401,8 +380,6 @@ def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.Compi
 
 
 class _ToolsStandIn:
-    """Stands in for `subprocess` in a backend's module: ptxas runs under the plan."""
-
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 

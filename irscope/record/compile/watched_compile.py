@@ -37,7 +37,6 @@ from irscope.record.triton.reasons import as_printed, text_of_verified, write_er
 
 class _ProcessLog:
     def __init__(self, path: str, *, is_held_back: bool) -> None:
-        """`path`: of the file; empty where there is none. `is_held_back`: whether the compiler writes it in blocks."""
         self._path = path
         self._is_held_back = is_held_back
         self._read_to = self.size()
@@ -60,7 +59,6 @@ class _ProcessLog:
         return ""
 
     def news(self) -> str:
-        """What was printed since this was asked last."""
         begun, self._read_to = self._read_to, self.size()
         text = self.since(begun, self._read_to)
         return as_printed(text) if self._is_held_back else text
@@ -70,22 +68,18 @@ class PassLogs:
     """Cuts the output of a process where passes begin and end, and reports each piece."""
 
     def __init__(self, number: int, read: Callable[[], str], report: Callable[[Logged], None]) -> None:
-        """`number`: the compile's. `read`: gives what was printed since it was called last."""
         self._number = number
         self._read = read
         self._report = report
         self._outside: list[str] = []
 
     def pass_begins(self) -> None:
-        """What was printed until now is the stage's own."""
         self._outside.append(self._read())
 
     def pass_ends(self, stage: str, index: int) -> None:
-        """Report what was printed since the pass began."""
         self._send(stage, index, self._read())
 
     def stage_ends(self, stage: str, more: str) -> None:
-        """Report what was printed in the stage outside of its passes, and `more`, which the process did not print."""
         outside, self._outside = [*self._outside, self._read(), more], []
         self._send(stage, None, "".join(outside))
 
@@ -123,18 +117,14 @@ reported with the IR before it: the limit may end the compile in one of them."""
 
 @dataclass(slots=True)
 class Watch:
-    """What is recorded of each compile, and where its events go."""
-
     sink: EventSink
     request: RecordRequest = RecordRequest(mode="script")  # noqa: RUF009 - it is immutable
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
-    """What was assumed up to the compile of a launch: on the virtual GPU, for placeholder values."""
     values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
     """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
-    """The exception of the last compile that failed."""
     passed_over: set[str] = field(default_factory=set)
     """The names of kernels that were compiled, and not asked for."""
     is_quiet: bool = False
@@ -142,17 +132,14 @@ class Watch:
     imports: tuple[Part, ...] = ()
     """The import of Triton, where times are requested."""
     is_virtual: bool = False
-    """Whether launches run nothing."""
     handover: Handover | None = None
     """Hands compiles over to workers; None if all is compiled here."""
     origin: tuple[tuple[str, str], ...] = ()
-    """The test or the cell under way, as `Environment.origin` has it."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
     @property
     def current(self) -> WatchedCompile | None:
-        """This thread's compile that is under way, or None."""
         compiles = self._compiles
         return compiles[-1] if compiles else None
 
@@ -167,13 +154,11 @@ class Watch:
         return begun
 
     def resume(self, job: CompileJob) -> WatchedCompile:
-        """Go on, in this thread, with a compile that another process began."""
         resumed = WatchedCompile(self, job.number, Target.parse(job.target), job)
         self._compiles.append(resumed)
         return resumed
 
     def end(self) -> None:
-        """End this thread's compile that began last."""
         self._compiles.pop()
 
     def report(self, event: events.RecordingEvent) -> None:
@@ -185,10 +170,7 @@ class Watch:
 
 
 class WatchedCompile:
-    """One compile under way, and the observer of its passes."""
-
     def __init__(self, watch: Watch, number: int, target: Target, job: CompileJob | None = None) -> None:
-        """`job`: what another process began, if this one goes on with it."""
         self.watch = watch
         self.request = watch.request
         self.number = number
@@ -198,11 +180,9 @@ class WatchedCompile:
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
         self.may_be_left_out = False
-        """Whether it need not be recorded if a capture of it is stored: the kernel is compiled if it is read."""
         self.identity: Callable[[str], str] = lambda source: ""
         """The id of its capture, by its source."""
         self.may_be_handed_over = False
-        """Whether the launch need not wait for this compile."""
         self.given: tuple[Any, Any] = (None, None)
         """The source and the options that Triton compiles."""
         self.texts: dict[str, str] = {}
@@ -214,7 +194,6 @@ class WatchedCompile:
         """The stage before which the compile may be left to others."""
         self._first_metadata: dict[str, Any] = {}
         self.printed: list[str] = []
-        """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
         self.launch = Launch(Kernel(""))
         self._stages: list[str] = []
@@ -238,10 +217,7 @@ class WatchedCompile:
         self._llvm: LlvmPasses | None = None
         if self.request.watches_llvm:
             self._llvm = LlvmPasses(
-                target.backend,
-                self.request.plan,
-                is_timed=self.request.times,
-                prints=self.request.llvm_passes,
+                target.backend, self.request.plan, is_timed=self.request.times, prints=self.request.llvm_passes
             )
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
@@ -252,7 +228,6 @@ class WatchedCompile:
             self.watch.sink(event)
 
     def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
-        """Time a block, where times are requested."""
         return nullcontext() if self.stopwatch is None else self.stopwatch.part(name, kind)
 
     def own_part(self) -> AbstractContextManager[None]:
@@ -390,7 +365,6 @@ class WatchedCompile:
                 self.pass_ended(step, None, duration_us)
 
     def assembled(self, command: list[str], run: Callable[[list[str]], Any]) -> Any:
-        """Run ptxas without the steps of its command that the plan switches off."""
         steps = {name: self.pass_added(ptxas.PREFIX + name, "") for name in ptxas.steps(command)}
         off = {name for name, step in steps.items() if self.request.plan.skips(step)}
         for name in off:
@@ -402,7 +376,6 @@ class WatchedCompile:
 
     @contextmanager
     def _llvm_watched(self, stage: str, passes: LlvmPasses) -> Iterator[None]:
-        """Watch LLVM's own passes of a stage: as they are printed, or their names alone."""
         if self.request.llvm_passes:
             with environment_variable("LLVM_IR_ENABLE_DUMP", "1"), passes.stage(stage):
                 before = self._log.size()
@@ -469,7 +442,6 @@ class WatchedCompile:
         return True
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
-        """Report a pass's time, and the module after it if its text is recorded."""
         with self._own_time():
             self._pass_ended(step, module, duration_us)
 
@@ -500,13 +472,9 @@ class WatchedCompile:
         ended = replace(step, changed=changed, text=None if changed is False else text, duration_us=duration_us)
         self.report(events.PassEnded(self.number, ended))
         if module is not None and self._unreported and self._is_slow():
-            self._report_passing_text(module, step)
-
-    def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
-        # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
-        before = self._text
-        text = self._text_of(module)
-        self.report(events.PassingText(self.number, step.index, None if text == before else text))
+            # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
+            before, text = self._text, self._text_of(module)
+            self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:
         limit_s = self.request.limit_s
@@ -514,7 +482,6 @@ class WatchedCompile:
         return may_end and time.perf_counter_ns() - self._started_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * limit_s)
 
     def pass_failed(self, step: PassSnapshot, error: BaseException) -> None:
-        """Report a pass's exception and MLIR's diagnostics."""
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
         self.report(events.PassFailed(self.number, step, message_of(error), self.diagnostics(error)))
@@ -532,7 +499,6 @@ class WatchedCompile:
     # The compiler's output on the process's standard error
 
     def diagnostics(self, error: BaseException) -> str:
-        """The output since the failed pass, stage or compile began."""
         printed = list(self.printed)
         if "`ptxas` stderr" in message_of(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.

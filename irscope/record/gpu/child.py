@@ -33,7 +33,6 @@ _NEEDS_GPU = (
 
 
 def main(descriptor: int) -> None:
-    """Do what the commands ask for; ends the process."""
     os._exit(serve_parent(descriptor, _serve))
 
 
@@ -70,7 +69,6 @@ def _serve(commands: Iterator[Any], sink: EventSink) -> None:
 
 
 def _require_gpu(targets: tuple[str, ...]) -> Any:
-    """The GPU that is there; raises MissingTool without Triton, NoDevice, and UsageError for another target."""
     triton_api.require_triton()
     present = triton_api.present_gpu()
     if present is None:

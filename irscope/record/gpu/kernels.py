@@ -25,17 +25,13 @@ _OF_THE_LAUNCH = ("target", "triton_version", "hash")
 
 @dataclass(frozen=True, slots=True)
 class SeenLaunch:
-    """One launch, about to be made."""
-
     kernel: Any
-    """Triton's CompiledKernel."""
     grid: tuple[int, int, int]
     arguments: tuple[Any, ...]
     """One a parameter, constants included."""
 
     @property
     def kernel_name(self) -> str:
-        """The name of its function, as a capture has it."""
         return getattr(getattr(self.kernel.src, "fn", None), "__name__", self.kernel.name)
 
     @property
@@ -44,7 +40,6 @@ class SeenLaunch:
 
     @property
     def signature(self) -> dict[str, Any]:
-        """Parameter → type."""
         return dict(self.kernel.src.signature)
 
     @property
@@ -55,14 +50,12 @@ class SeenLaunch:
 
 
 def pointer_uses_of(kernel: Any) -> PointerUses:
-    """What a CompiledKernel does with each of its pointers."""
     texts = kernel.asm
     stage = "ttir" if "ttir" in texts else "ttgir"
     return read_pointer_uses(texts[stage]) if stage in texts else PointerUses(elsewhere=True)
 
 
 def arithmetic_of(kernel: Any) -> ArithmeticPrecision:
-    """The precision of a CompiledKernel's arithmetic."""
     return read_arithmetic(kernel.asm["ttir"]) if "ttir" in kernel.asm else ArithmeticPrecision()
 
 
@@ -97,10 +90,7 @@ def launch(kernel: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...] |
 
 
 def with_binary(kernel: Any, binary: bytes, metadata: Mapping[str, Any]) -> Any:
-    """A copy of a CompiledKernel with another binary and what that needs: shared memory, warps, scratch, …
-
-    The launcher is made of it anew when it is first launched, and Triton's own checks (shared memory, threads) with it.
-    """
+    """A copy of a CompiledKernel with another binary and the metadata that it needs, for a launcher of its own."""
     # As Triton reads it from its cache: lists, not tuples.
     fields = kernel.metadata._asdict() | json.loads(json.dumps(dict(metadata)))
     fields |= {name: getattr(kernel.metadata, name) for name in _OF_THE_LAUNCH if hasattr(kernel.metadata, name)}
@@ -139,8 +129,7 @@ _TIED_TO_WARPS = ("atomic_cas", "inline_asm", "warp_specialize")
 def other_baselines(kernel: Any, options: dict[str, Any], compile_: Compile) -> Iterator[tuple[str, Any]]:
     """(what is other, CompiledKernel) for each way in which a kernel's sums can be reordered or rounded otherwise.
 
-    Half and twice the warps, no fused multiply-add, and on NVIDIA eight random choices of a direction of rounding for
-    every addition, multiplication and division of its PTX. What does not compile is left out.
+    Half and twice the warps, no fused multiply-add, and on NVIDIA eight random choices of rounding in its PTX.
     """
     texts = kernel.asm
     ttir = texts.get("ttir", "")
@@ -192,7 +181,7 @@ def _rounded(kernel: Any, options: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def rounded_otherwise(ptx: str, seed: int) -> str:
     """PTX whose additions, multiplications and divisions each round in a direction drawn at random.
 
-    What adds a number so large that its last place is an integer's stays: that is how a float is made an integer.
+    What makes a float an integer stays: adding a number so large that its last place is an integer's.
     """
     draw = random.Random(seed)
     magic = {name for name, literal in _MOVED_LITERAL.findall(ptx) if _is_magic(literal)}

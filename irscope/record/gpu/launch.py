@@ -42,7 +42,6 @@ _HEADER = "memory.json"
 
 
 def store_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
-    """Store the memory of a launch as it was given, but what is only written."""
     (folder / _HEADER).write_text(json.dumps(_header(arguments)), "utf-8")
     for number, storage in enumerate(arguments.storages):
         if not storage.is_output:
@@ -51,10 +50,7 @@ def store_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], Non
 
 
 def take_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> str:
-    """Put stored inputs in the place of a launch's own; returns why that cannot be done, or an empty text.
-
-    The reference of the launch is no longer one then, unless the inputs were the same.
-    """
+    """Put stored inputs in the place of a launch's own, whose reference ends; returns why not, or an empty text."""
     if json.loads((folder / _HEADER).read_text("utf-8")) != _header(arguments):
         return "the two launches differ in scalars or tensors, or in their use of them"
     floats: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -113,8 +109,6 @@ class _StopScript(BaseException):
 
 
 class _NumberedCompiles:
-    """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
-
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._numbers: dict[int, int] = {}
@@ -136,8 +130,6 @@ class _NumberedCompiles:
 
 
 class _PinnedLaunch:
-    """The launch, and what has been loaded to run in its place."""
-
     def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any], sink: EventSink) -> None:
         self.sink = sink
         self.number = number
@@ -155,7 +147,6 @@ class _PinnedLaunch:
             torch.cuda.synchronize()
 
     def prepare(self) -> None:
-        """Run the launch as it is, for what the variants are compared with."""
         torch.cuda.set_device(self.device)
         self._alive()
         try:
@@ -169,7 +160,6 @@ class _PinnedLaunch:
                 device=torch.cuda.get_device_name(self.device),
                 bytes=self.kept.compulsory_bytes,
                 outputs=tuple(storage.name for storage in self.kept.storages if storage.reference is not None),
-                poisoned=tuple(storage.name for storage in self.kept.storages if storage.is_output),
                 noise=self.kept.noise,
                 scalars=tuple((name, value) for name, value in arguments if isinstance(value, (int, float))),
                 l2_bytes=getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", None),
@@ -216,7 +206,6 @@ class _PinnedLaunch:
         return tuple(map(tuple, times))
 
     def profile(self, key: str) -> None:
-        """Launch a variant once, for a profiler, which sees no other launch if it was told to wait for this."""
         kernel, grid = self._variants[key]
         self.kept.fill()
         torch.cuda.synchronize()
@@ -265,7 +254,6 @@ class _PinnedLaunch:
 
 
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
-    """Keep the arguments of a launch; `baseline` is its kernel under the empty plan. Raises RecordingError."""
     if not seen.has_arguments:
         raise RecordingError(f"{seen.kernel_name} was not launched through @triton.jit: its launch cannot be repeated.")
     uses, arithmetic = pointer_uses_of(baseline), arithmetic_of(baseline)
@@ -273,15 +261,11 @@ def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
 
 
 def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
-    """Compile the source of a CompiledKernel again, with options as they were recorded."""
     return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
 
 
 def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _PinnedLaunch:
-    """Run a script under the empty plan up to a launch, and keep that.
-
-    Raises RecordingError if the script ends without it.
-    """
+    """Run a script under the empty plan up to a launch, and keep that; raises RecordingError if it ends without."""
     request, wanted = command.request, command.launch
     compiles = _NumberedCompiles(sink)
     pinned: list[_PinnedLaunch] = []
@@ -332,7 +316,6 @@ def _end_if_broken(error: Exception, sink: EventSink, where: messages.LaunchPlac
 def _other_runs(
     kernel: Any, options: dict[str, Any], compile_: Callable[[dict[str, Any]], Any], run: Callable[[Any], None]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """As `other_baselines`, with what launches each; `compile_` gets all of its options."""
     for label, other in other_baselines(kernel, options, lambda own: compile_(options | own)):
         yield label, partial(run, other)
 
@@ -420,7 +403,6 @@ class _Checker:
         return result
 
     def _baseline(self, kernel: Any, number: int) -> Any:
-        """The same source compiled under the empty plan, once."""
         if number not in self._baselines:
             self._baselines[number] = self._compiled(kernel, self._compiles.options[number])
         return self._baselines[number]

@@ -56,7 +56,6 @@ Run = Callable[[], None]
 @dataclass(slots=True)
 class _Storage:
     pristine: torch.Tensor
-    """Its bytes at the launch."""
     buffer: torch.Tensor
     """The copy that variants run on, between two guards."""
     dtype: torch.dtype
@@ -71,11 +70,9 @@ class _Storage:
     shape: tuple[int, int] | None = None
     """Rows and columns of the one contiguous tensor that fills it; None if there is none such."""
     extents: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first byte, last byte, bytes) of each view."""
     noise: Noise | None = None
     """What rounding does to the reference; None until it was measured, and where the launch changes nothing."""
     mixed: bool = False
-    """Whether its views are of several dtypes."""
 
     @property
     def name(self) -> str:
@@ -101,7 +98,6 @@ class _Storage:
 
     @property
     def touched_bytes(self) -> int:
-        """Bytes that the views on it cover, each counted once."""
         covered, end = 0, -1
         for first, last, _ in sorted(self.extents):
             covered += max(0, last - max(first, end))
@@ -126,8 +122,6 @@ class _Storage:
 
 
 class KeptArguments:
-    """Restorable copies of a launch's arguments."""
-
     def __init__(
         self,
         names: Sequence[str],
@@ -136,7 +130,6 @@ class KeptArguments:
         uses: PointerUses,
         arithmetic: ArithmeticPrecision | None = None,
     ) -> None:
-        """Copy the memory behind every tensor; raises RecordingError where that cannot be done."""
         self.uses = uses
         self.arithmetic = arithmetic or ArithmeticPrecision()
         self._longest = 1
@@ -148,13 +141,11 @@ class KeptArguments:
         self._note_uses()
         self.noise = ""
         self.noise_of = ""
-        """The runs that the noise was measured by; empty until it was."""
         self._run: Run = lambda: None
         self._others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()
 
     @property
     def storages(self) -> list[_Storage]:
-        """What is kept, in the order of the arguments."""
         return list(self._storages.values())
 
     def _copied(self, name: str, value: Any, kind: Any) -> Any:
@@ -226,7 +217,6 @@ class KeptArguments:
         )
 
     def fill(self, poison: int = 0) -> None:
-        """Put every copy as it was at the launch, its outputs poisoned."""
         for storage in self.storages:
             storage.fill(poison)
 
@@ -237,10 +227,9 @@ class KeptArguments:
                 storage.body.copy_(storage.pristine)
 
     def take_reference(self, run: Run, others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()) -> None:
-        """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with.
+        """Run the empty plan's launch, twice, and keep what it leaves.
 
-        `others`: makes launches that differ from it in the order or the rounding of its arithmetic alone, each with its
-        name; called once, where a variant's result is not identical.
+        `others`: makes launches that differ in the order or the rounding of their arithmetic alone, each with its name.
         """
         self._run, self._others = run, others
         self.fill(0)
@@ -281,7 +270,6 @@ class KeptArguments:
         return agreement_of(runs, self.noise, self.noise_of)
 
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
-        """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
         changed = [(storage, storage.reference) for storage in self.storages if storage.reference is not None]
         coarse = [
             self._epsilon(storage) for storage in self.storages if storage.is_movable and self._is_coarse(storage)
@@ -312,7 +300,6 @@ class KeptArguments:
         return self.arithmetic.reads_tf32 and storage.dtype == torch.float32
 
     def _epsilon(self, storage: _Storage) -> float:
-        """A unit in the last place, relative to the least value that has it."""
         format_ = float_format(storage.dtype)
         return _TF32_EPSILON if self._is_tf32(storage) or format_ is None else torch.finfo(format_).eps
 

@@ -14,13 +14,10 @@ from irscope.record.process.requests import RecordRequest
 
 @dataclass(frozen=True, slots=True)
 class CheckScript:
-    """Run a script, and check its launches."""
-
     request: RecordRequest
     launch: int | None = None
     """Only the launches of this compile, from 1."""
     every: bool = False
-    """Every launch, not only the first of each compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +63,18 @@ class LaunchPlace:
     """Whether the kernel of the empty plan runs in its place."""
 
 
-@dataclass(frozen=True, slots=True)
 class Alive(RecordingEvent):
     """A launch has ended: the next one has the whole time-out again."""
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchBegun(RecordingEvent):
     where: LaunchPlace
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchEnded(RecordingEvent):
     """The launch that began has ended."""
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchChecked(RecordingEvent):
     where: LaunchPlace
     agreement: Agreement
@@ -92,7 +85,6 @@ class LaunchChecked(RecordingEvent):
         return place | self.agreement.as_json()
 
 
-@dataclass(frozen=True, slots=True)
 class Fault(RecordingEvent):
     """The GPU takes nothing more from the process, which ends now."""
 
@@ -100,28 +92,21 @@ class Fault(RecordingEvent):
     where: LaunchPlace | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchInfo(RecordingEvent):
     """What is known of the launch that is pinned."""
 
     launch: int
     """Its number among the script's compiles, from 1."""
     device: str
-    """The name of the GPU."""
     bytes: int | None
     """Of its tensors: each that it reads, and each that it writes, once; None if that is not known."""
     outputs: tuple[str, ...] = ()
-    """The arguments whose memory it changes."""
-    poisoned: tuple[str, ...] = ()
-    """Of those, the ones it never reads: they are poisoned before each run that is checked."""
     noise: str = ""
     """How two runs of the launch as it is differ, or an empty string."""
     scalars: tuple[tuple[str, bool | int | float], ...] = ()
-    """(parameter, value) of its numbers."""
     l2_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Answered(RecordingEvent):
     """What a method of the launch that is kept returned; of RunProgram the exit code."""
 

@@ -10,8 +10,9 @@ import ctypes
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +31,7 @@ _REGISTERS = """
 
 
 def entry(body: str, before: str = "", after: str = "", shared: bool = False) -> str:
-    """Write a kernel `k(out, data, sink, n)` that stores for each CTA the clocks until all its warps did `body`.
+    """Write a kernel that stores for each CTA in `out` the clocks until all its warps did `body`.
 
     `%rd1` is `data`, `%rd2` is `sink`, `%r1` the thread, `%r2` the CTA, `%r3` n, `%r4` the address of shared memory.
     """
@@ -61,7 +62,6 @@ ret;
 
 
 def assemble(text: str) -> bytes:
-    """Assemble PTX for the GPU that is there; raises RuntimeError with the assembler's message."""
     tool = triton_api.nvidia_tools()["ptxas"]
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "k.ptx"), Path(folder, "k.cubin")
@@ -77,14 +77,11 @@ def assemble(text: str) -> bytes:
 
 @dataclass(slots=True)
 class LoadedKernel:
-    """A loaded kernel."""
-
     function: ctypes.c_void_p
     driver: ctypes.CDLL
 
     @classmethod
     def load(cls, binary: bytes, shared_bytes: int = 0) -> LoadedKernel:
-        """Load a cubin into torch's context."""
         torch.cuda.current_stream()
         driver = ctypes.CDLL("libcuda.so.1")
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -97,7 +94,6 @@ class LoadedKernel:
     def launch(
         self, ctas: int, threads: int, tensors: Sequence[torch.Tensor], n: int = 0, shared_bytes: int = 0
     ) -> None:
-        """Launch on torch's current stream; `tensors`: out, data and sink."""
         values = [ctypes.c_uint64(tensor.data_ptr()) for tensor in tensors] + [ctypes.c_uint32(n)]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -121,38 +117,17 @@ class TimedKernel:
 
 
 def looped(lines: str, count: int = LOOP) -> str:
-    """Repeat lines in a loop of the kernel."""
     return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
 
 
-def chained(
-    instructions: Sequence[str], begin: str, end: str, chains: int = 8, before: str = "", turns: int = LOOP
-) -> TimedKernel:
-    """Chains of an instruction, each of which waits for the one before it in its chain.
-
-    Args:
-        instructions: on the register `{i}` of a chain: these one after another.
-        begin: sets the register of the chain of that number, `{chain}`.
-        end: stores the register at `{word}` or `{double}` bytes, by its size.
-        chains: 1 for its latency, 8 for its rate.
-        before: sets the registers of all chains.
-        turns: how often 128 of them are done.
-    """
-    rows = [{"i": 10 + chain, "chain": chain, "word": 4 * chain, "double": 8 * chain} for chain in range(chains)]
-    each = 128 // chains
-    lines = [instructions[turn % len(instructions)].format(**row) for turn in range(each) for row in rows]
-    sets, stores = ("\n".join(text.format(**row) for row in rows) for text in (begin, end))
-    body = looped("\n".join(lines), turns)
-    return TimedKernel(entry(body, f"{before}\n{sets}", stores), turns * each * chains)
-
-
-def _fused_multiply_adds(chains: int = 8, turns: int = LOOP) -> TimedKernel:
-    """Chains of FMAs of FP32."""
+def _fused_multiply_adds() -> TimedKernel:
+    """Eight chains of FMAs of FP32, for as long as it takes to tell the clock."""
+    registers = range(10, 18)
     before = "mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;"
-    instruction = "fma.rn.f32 %f{i}, %f{i}, %f200, %f201;"
-    return chained(
-        [instruction], "cvt.rn.f32.u32 %f{i}, %r1;", "st.global.f32 [%rd2+{word}], %f{i};", chains, before, turns
-    )
+    sets = "\n".join(f"cvt.rn.f32.u32 %f{i}, %r1;" for i in registers)
+    body = looped("\n".join(f"fma.rn.f32 %f{i}, %f{i}, %f200, %f201;" for i in [*registers] * 16), 40_000)
+    stores = "\n".join(f"st.global.f32 [%rd2+{4 * chain}], %f{i};" for chain, i in enumerate(registers))
+    return TimedKernel(entry(body, f"{before}\n{sets}", stores), 40_000 * 128)
 
 
 def _chase(cache: str, steps: int = 512) -> TimedKernel:
@@ -203,69 +178,51 @@ mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
 
 
 def nothing() -> TimedKernel:
-    """An empty kernel."""
     return TimedKernel(entry(""), 1)
 
 
 class Microbenchmarks:
-    """Runs kernels on memory of their own."""
-
     def __init__(self) -> None:
         self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
         self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
         self.data = torch.zeros(_DATA_BYTES // 8, device="cuda", dtype=torch.int64)
         self.units = torch.cuda.get_device_properties(0).multi_processor_count
 
-    def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
-        """Seconds between two events around a launch, of each repeat after two for warming."""
-        program = LoadedKernel.load(assemble(text), shared_bytes)
-        values = []
-        for repeat in range(REPEATS + 2):
+    def timings(
+        self, program: LoadedKernel, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0,
+        before: Callable[[], object] = lambda: None,
+    ) -> Iterator[float]:  # fmt: skip
+        """Seconds between two events around a launch, again and again; `before`: is called before each."""
+        while True:
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            before()
             begin.record()
             program.launch(ctas, threads, (self.out, self.data, self.sink), n, shared_bytes)
             end.record()
             torch.cuda.synchronize()
-            if repeat > 1:
-                values.append(begin.elapsed_time(end) * 1e-3)
-        return values
+            yield begin.elapsed_time(end) * 1e-3
+
+    def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
+        """The same of each repeat after two for warming."""
+        program = LoadedKernel.load(assemble(text), shared_bytes)
+        return list(islice(self.timings(program, ctas, threads, n, shared_bytes), 2, REPEATS + 2))
 
 
 def clock_rate(bench: Microbenchmarks) -> list[float]:
     """Cycles in a second under an arithmetic load, by a long kernel's own clocks over its time."""
-    program = LoadedKernel.load(assemble(_fused_multiply_adds(turns=40_000).text))
-    values = []
-    for _ in range(REPEATS):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        program.launch(bench.units, 1024, (bench.out, bench.data, bench.sink), 3)
-        end.record()
-        torch.cuda.synchronize()
-        values.append(float(bench.out[0].item()) / (begin.elapsed_time(end) * 1e-3))
-    return values
+    program = LoadedKernel.load(assemble(_fused_multiply_adds().text))
+    return [float(bench.out[0].item()) / taken for taken in islice(bench.timings(program, bench.units, 1024), REPEATS)]
 
 
 def launch_seconds(bench: Microbenchmarks) -> list[float]:
     """Seconds between two events around a kernel that does nothing, after 256 MB were set to zero."""
     fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
     program = LoadedKernel.load(assemble(nothing().text))
-    values = []
-    for _ in range(200):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        fill.zero_()
-        begin.record()
-        program.launch(1, 32, (bench.out, bench.data, bench.sink))
-        end.record()
-        torch.cuda.synchronize()
-        values.append(begin.elapsed_time(end) * 1e-3)
-    return values
+    return list(islice(bench.timings(program, 1, 32, before=fill.zero_), 200))
 
 
 def latency(bench: Microbenchmarks, cache: str, span: int, stride: int, *, warm: bool) -> list[float]:
-    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`.
-
-    `warm`: whether what the loads read stays in L2 between two launches.
-    """
+    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`."""
     places = torch.randperm(span // stride, device="cuda") * stride
     bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
     # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.

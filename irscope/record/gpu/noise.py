@@ -43,7 +43,6 @@ _COMPONENTS = {2: torch.float16, 4: torch.float32, 8: torch.float64}
 
 
 def bits_of(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Bytes, as integers of the size of a dtype's elements."""
     return memory.view(_BITS[element_bytes(dtype)])
 
 
@@ -60,16 +59,12 @@ def float_format(dtype: torch.dtype) -> torch.dtype | None:
 
 
 def poisons_of(dtype: torch.dtype) -> tuple[int, int]:
-    """Two bit patterns that stand for "nobody wrote here", as `bits_of` reads them: NaNs with a payload for floats.
-
-    Two, since a byte may well hold the first for good reason: what holds each where each was put, nobody wrote.
-    """
+    """Two bit patterns that stand for "nobody wrote here", NaNs for floats: a byte may hold one for good reason."""
     table = _POISONS if dtype.is_floating_point or dtype.is_complex else _INTEGER_POISONS
     return table[element_bytes(dtype)]
 
 
 def values_of(bits: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The values of the bits, in float64."""
     if (format_ := float_format(dtype)) is not None:
         # The narrow formats convert to float32 alone.
         return bits.view(format_).to(torch.float32 if format_.itemsize == 1 else format_).to(torch.float64)
@@ -121,10 +116,7 @@ TF32_UNIT = 1 << 13
 
 
 def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Generator, unit: int = 1) -> None:
-    """Move each value, in place, by one unit in its last place, or so many, up or down at random.
-
-    Zeros, infinities and NaNs stay (masks, padding), and so does what would become one of these.
-    """
+    """Move each value, in place, by one unit in its last place, or so many; zeros, infinities and NaNs stay."""
     format_ = float_format(dtype)
     if format_ is None:
         return
@@ -141,7 +133,6 @@ def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Genera
 
 
 def dtype_of_type(kind: Any, otherwise: torch.dtype) -> torch.dtype:
-    """The dtype that a kernel sees, by a type of its signature."""
     # *fp16   *kbf16   *fp8e4nv   tensordesc<fp16[64, 64]>
     if not isinstance(kind, str) or not kind.startswith("*"):
         return otherwise
@@ -177,14 +168,10 @@ _WIDE_FLOOR_ULPS = 8.0
 
 @dataclass(slots=True)
 class _Judgement:
-    """A variant's deviation in one stretch of memory, against the noise there."""
-
     beyond: int = 0
-    """Elements beyond their own noise."""
     worst: float = 0.0
     """The largest ratio of an element's error to its noise."""
     stray: float = 0.0
-    """The largest error among the elements beyond their noise."""
     squares: float = 0.0
     count: int = 0
     rows: torch.Tensor | None = None
@@ -199,11 +186,8 @@ class _Judgement:
 
 @dataclass(slots=True)
 class Noise:
-    """The noise of one stretch of memory, measured by runs of the empty plan's kernel."""
-
     dtype: torch.dtype
     reference: torch.Tensor
-    """Its bits after the empty plan's launch."""
     coarse_inputs: bool = False
     """Whether any input that was moved is in a format of 16 bits or fewer."""
     fine_reach: float | None = None
@@ -223,7 +207,6 @@ class Noise:
     reach: float = 0.0
     """The farthest that an element went in other orders and roundings, in units of what moved inputs do to it."""
     largest: float = 0.0
-    """The largest deviation of any run."""
     strays: float = 0.0
     """How many elements one run strays from what the other runs allow, on average."""
     stray: float = 0.0
@@ -266,7 +249,6 @@ class Noise:
         self.typical_other = max(self.typical_other, judgement.typical)
 
     def finish(self) -> None:
-        """Count how often a run strays from the noise that the other runs show."""
         if self.other is None or self.second is None or self.other_runs < 3:
             return
         strays = 0
@@ -318,7 +300,6 @@ class Noise:
         return worst
 
     def is_within(self, judgement: _Judgement) -> bool:
-        """Whether a variant's deviation is no more than noise."""
         if judgement.beyond > self.allowed_strays or (
             judgement.beyond and judgement.stray > _STRAY_FACTOR * self.stray
         ):
@@ -377,7 +358,6 @@ class Noise:
 
     @property
     def _is_finer(self) -> bool:
-        """Whether other orders were seen to do much less than moved inputs."""
         return self.coarse_inputs and self.other_runs >= 3 and self.typical_other < _FINER_SHARE * self.typical_moved
 
     @property
@@ -404,8 +384,6 @@ def _parts(memory: torch.Tensor) -> list[slice]:
 
 @dataclass(slots=True)
 class MemoryDifference:
-    """How one stretch of memory differs."""
-
     name: str
     differing: int = 0
     far: int = 0
@@ -413,21 +391,17 @@ class MemoryDifference:
     beyond_noise: bool = False
     """Whether the errors as a whole are more than the noise of the empty plan's own runs."""
     nan: int = 0
-    """NaNs that were computed."""
     nan_in_reference: int = 0
     """Of those, where the empty plan computes one too."""
     never_written: int = 0
     """Elements that the empty plan writes, and this did not."""
     newly_written: int = 0
-    """Elements that the empty plan does not write."""
     infinite: int = 0
     """Elements that are infinite on one side alone, or of another sign."""
     outside: bool = False
-    """Whether it wrote beyond the tensor's memory."""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     noise: Noise | None = None
-    """What the errors were judged by."""
     judgement: _Judgement | None = None
 
     @property
@@ -440,7 +414,6 @@ class MemoryDifference:
 
     @property
     def beyond(self) -> int:
-        """Elements beyond their own noise, and those that no rounding explains in any case."""
         return self.far + (self.judgement.beyond if self.judgement is not None else 0)
 
     @property
@@ -490,11 +463,10 @@ def compare_memory(
     unwritten: torch.Tensor | None = None,
     noise: Noise | None = None,
 ) -> MemoryDifference:
-    """Compare two stretches of memory, given as `bits_of` them.
+    """Compare two stretches of memory, given as `bits_of` them: what a variant left with what the empty plan leaves.
 
-    `before`: what it held before the launch; a NaN that neither side touched is not counted. `poison`: what it was
-    filled with instead. `unwritten`: where the empty plan leaves the poison; None for nowhere. `noise`: what rounding
-    explains; None where only the same bits will do.
+    `before`: what it held before the launch. `poison`: what it was filled with instead. `unwritten`: where the empty
+    plan leaves that; None for nowhere. `noise`: what rounding explains; None where only the same bits will do.
     """
     judgement = None if noise is None else _Judgement()
     difference = MemoryDifference(name, noise=noise, judgement=judgement)
@@ -544,11 +516,7 @@ def compare_memory(
 
 
 def agreement_of(runs: list[list[MemoryDifference]], noise: str = "", noise_of: str = "") -> Agreement:
-    """One Agreement of several runs of a variant, each a list with a MemoryDifference for every stretch of memory.
-
-    `noise`: what is known of the empty plan's own runs, said where the outputs are not identical. `noise_of`: the runs
-    that the noise was measured by.
-    """
+    """One Agreement of several runs of a variant, each of every stretch of memory; `noise` is said of a difference."""
     worst = max(
         (difference for run in runs for difference in run),
         key=lambda difference: (

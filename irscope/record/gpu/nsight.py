@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,9 @@ from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
-from irscope.tools import ToolLimits, run_tool
+from irscope.tools import ToolLimits, installed_program, run_tool
 
-_PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
+_PLACES = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
 _OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
 _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
 _EXPORT_LIMITS = ToolLimits(processor_s=600.0)
@@ -46,8 +45,6 @@ _ERROR = re.compile(r"^==ERROR== (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Nsight:
-    """Nsight Compute's command line, as it is installed here."""
-
     path: str
     version: str
     """`2025.3.1.0`; empty if it does not say one."""
@@ -70,10 +67,7 @@ class Nsight:
 
 def find_nsight() -> Nsight:
     """The installed Nsight Compute, `ncu` on the PATH first; raises MissingTool if there is none."""
-    path = shutil.which("ncu") or next(
-        (str(found) for place in _PLACES for found in sorted(Path("/").glob(place[1:]), reverse=True)), None
-    )
-    if path is None:
+    if (path := installed_program("ncu", _PLACES)) is None:
         raise MissingTool(
             "Nsight Compute is not installed: the PATH has no ncu. It comes with the CUDA toolkit, or separately "
             "from https://developer.nvidia.com/nsight-compute; it supports NVIDIA GPUs only (AMD: rocprofv3). "
@@ -96,14 +90,7 @@ def profile_launch(
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> tuple[Profile, ...]:
-    """The counters of a script's launch, for each of some captures of it.
-
-    Args:
-        nsight: what `find_nsight` found.
-        request: the script, as `requests.request_for` makes it, with an empty plan.
-        captures: the launch as it was recorded, and variants of it; each is launched once, on the same inputs.
-        progress: gets a text of what is under way.
-        echo: gets what the script prints, as it comes.
+    """The counters of a script's launch, for each of some captures of it, all on its inputs.
 
     Raises NoDevice without a GPU, DeviceFault where a launch fails, and RecordingError where the script makes another
     launch this time, or Nsight Compute may not read the counters.

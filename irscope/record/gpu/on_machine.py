@@ -33,6 +33,7 @@ from irscope.record.process.session import Progress, record_request
 
 _SAMPLED_PROGRAMS = 64
 """Of a launch whose variants are compared one after the other."""
+_NOISE = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 
@@ -45,7 +46,6 @@ class MachineRun:
     programs: int | None = None
     """At most so many programs of each launch, spread over its grid; None for all."""
     seed: int = 0
-    """Of the elements that the script does not make."""
     limits: RunLimits = NO_LIMITS
 
 
@@ -61,16 +61,9 @@ def check_script_on_machine(
     """Record a script under its request's plan, and compare what its launches compute with what they should.
 
     With `with_gpu`, and a GPU, what the CPU computes of a launch is compared with what that left. Else a launch under a
-    plan is compared with the same IR under the empty plan, and without one with the IR that the front end made, before
-    any pass. The tensors of the script hold their data on the CPU, and it goes on with what the launches under the plan
-    leave there, so that its own checks count. A launch is compared on the data that its tensors held, or where they are
-    too large for the recording, on elements that are drawn at random.
-
-    Args:
-        request: the script, as `requests.request_for` makes it.
-        launch: only the launch of this compile, from 1.
-        with_gpu: whether a GPU that is there runs the script.
-        progress, echo: as of `record_request`.
+    plan is compared with the same IR under the empty plan, and without one with the IR that the front end made. The
+    script goes on with what the launches under the plan leave, so that its own checks count; a launch is compared on
+    the data that its tensors held, or where they are too large for the recording, on elements that are drawn at random.
 
     Raises UsageError for what is no script, and RecordingError where nothing could be recorded.
     """
@@ -101,22 +94,12 @@ def _checked(capture: Capture, run: MachineRun, progress: Progress | None) -> Ag
 
 
 class MachineSession:
-    """A launch that the CPU runs, with the elements that its capture holds or that are drawn at random.
-
-    As a session of `irscope.record.gpu.session`, but for times: it has none.
-    """
+    """A launch that the CPU runs, with the elements of its capture or drawn at random: a session that has no times."""
 
     def __init__(
         self, baseline: Capture, run: MachineRun = MachineRun(), text: str = "", progress: Progress | None = None
     ) -> None:
-        """Raises UsageError for a capture without a launch record.
-
-        Args:
-            baseline: the launch, with every pass on.
-            run: what is run of each variant.
-            text: the IR that is taken to be right; empty for the baseline's own.
-            progress: gets how many programs of a run ended.
-        """
+        """`text`: the IR taken to be right; empty for the baseline's. Raises UsageError without a launch record."""
         if baseline.launch.grid is None or baseline.launch.record is None:
             raise UsageError(f"{baseline.name} was compiled without a launch, so its arguments are unknown.")
         self.baseline = baseline
@@ -128,13 +111,11 @@ class MachineSession:
 
     @property
     def name(self) -> str:
-        """Who judges, and what it sees."""
         sample = f"{len(self._programs)} of {prod(self._grid)} programs" if self._programs else "all programs"
         return f"the CPU ({self._run.stage}, {sample})"
 
     @cached_property
     def made_up(self) -> tuple[str, ...]:
-        """The tensors whose elements are drawn at random."""
         return self._inputs().made_up
 
     @cached_property
@@ -162,8 +143,7 @@ class MachineSession:
             return Agreement("failed", detail=str(error))
         except WrongProgram as error:
             return Agreement("fault", detail=str(error))
-        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
-        return agreement_of(elements, reference, moved, results, noise)
+        return agreement_of(elements, reference, moved, results, _NOISE)
 
     def check_recorded(self) -> Agreement:
         """Compare what the recorded launch left with what the CPU computes; raises NotRun where data are lacking."""
@@ -174,13 +154,11 @@ class MachineSession:
         if self.made_up or set(left) != set(reference):
             unknown = ", ".join(sorted(set(reference) - set(left)) or self.made_up)
             raise NotRun(f"the data of {unknown} are not recorded: a smaller launch has them")
-        noise = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
-        return agreement_of(elements, reference, moved, left, noise)
+        return agreement_of(elements, reference, moved, left, _NOISE)
 
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
     ) -> tuple[tuple[Timing | None, Ratio | None], ...]:
-        """No times: the CPU's say nothing of a GPU's."""
         return tuple((None, None) for _ in captures)
 
     @cached_property

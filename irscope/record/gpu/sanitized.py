@@ -7,12 +7,10 @@ script's use of the GPU. What is printed is read here, and brought to lines of P
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import MissingTool, NoDevice, UsageError, did_you_mean
@@ -25,6 +23,7 @@ from irscope.record.process.child import variables_set
 from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
+from irscope.tools import installed_program
 
 Sanitizer = Literal["concurrency", "fp", "global", "memory"]
 _MODES: Mapping[Sanitizer, tuple[str, str]] = {
@@ -60,14 +59,11 @@ class SanitizerReport:
     count: int = 1
 
     def as_json(self) -> dict[str, Any]:
-        """The form of `irscope run --sanitize --json`."""
         return asdict(self) | {"block": list(self.block), "thread": list(self.thread)}
 
 
 @dataclass(frozen=True, slots=True)
 class SanitizerRun:
-    """What came of a script under a sanitizer."""
-
     sanitizer: Sanitizer
     captures: tuple[Capture, ...]
     reports: tuple[SanitizerReport, ...]
@@ -79,7 +75,6 @@ class SanitizerRun:
         return bool(self.captures) and not self.reports and self.script_end is not None and not self.script_end.stopped
 
     def as_json(self) -> dict[str, Any]:
-        """The form of `irscope run --sanitize --json`."""
         end = self.script_end
         return {
             "sanitizer": self.sanitizer,
@@ -91,7 +86,6 @@ class SanitizerRun:
 
 
 def sanitizer_named(name: str) -> Sanitizer:
-    """The sanitizer of a name; raises UsageError."""
     known: dict[str, Sanitizer] = {one: one for one in (*_MODES, "memory")}
     if name not in known:
         near = did_you_mean(name, known, or_all=False)
@@ -110,20 +104,16 @@ def sanitize_script(
 ) -> SanitizerRun:
     """Run a script on the GPU under a sanitizer.
 
-    Args:
-        request: of a file, as `requests.request_for` makes it.
-        sanitizer: `concurrency` for shared memory, mbarriers and asynchronous copies, `global` for races between
-            programs, `memory` for accesses out of bounds.
-
     Raises NoDevice where nothing ran, and MissingTool where this Triton has no such pass, or compute-sanitizer is not
     installed.
     """
+    command: list[str] = []
     if sanitizer == "memory":
-        command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer), request.path]
-        request = replace(request, way="command", arguments=(*command, *request.arguments))
+        command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer)]
     elif sanitizer in _RUNNERS:
-        command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer], request.path]
-        request = replace(request, way="command", arguments=(*command, *request.arguments))
+        command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer]]
+    if command:
+        request = replace(request, way="command", arguments=(*command, request.path, *request.arguments))
     with instrumented(sanitizer):
         recording = record_request(request, echo=echo).whole()
     captures = tuple(recording.captures)
@@ -140,10 +130,7 @@ def sanitize_script(
 
 
 def exactly(checked: ScriptCheck) -> ScriptCheck:
-    """The launches of a script under the fp sanitizer, whose floats are numbers of a ring: equal in all bits, or other.
-
-    Raises MissingTool where its pass did not run.
-    """
+    """The launches under the fp sanitizer, whose floats are numbers of a ring: equal in all bits, or other."""
     require_instrumented(checked.captures, "fp")
     rows: list[LaunchChecked] = []
     for row in checked.launches:
@@ -174,10 +161,7 @@ def _python(request: RecordRequest, sanitizer: Sanitizer) -> tuple[str, ...]:
 
 
 def _tool() -> str:
-    found = shutil.which("compute-sanitizer") or next(
-        (str(path) for place in _TOOL_PLACES for path in sorted(Path("/").glob(place), reverse=True)), None
-    )
-    if found is None:
+    if (found := installed_program("compute-sanitizer", _TOOL_PLACES)) is None:
         raise MissingTool(
             "--sanitize memory runs the script under NVIDIA's compute-sanitizer, which is not on the PATH: it comes "
             "with the CUDA toolkit. 'irscope verify' finds accesses out of bounds without it."
@@ -197,7 +181,6 @@ def read_reports(output: str, captures: Sequence[Capture] = ()) -> tuple[Sanitiz
 
 
 def _reported(text: str) -> Iterator[SanitizerReport]:
-    """Each report in a text, one for each thread, with the place as it was printed."""
     what, place = "", ""
     for line in text.splitlines():
         if line.startswith("========="):

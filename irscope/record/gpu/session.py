@@ -45,31 +45,22 @@ _LONGEST_END_S = 5.0
 
 
 class DeviceProcess:
-    """A child that runs a script on the GPU; `device_process` starts it."""
-
     def __init__(self, child: Child, assembly: Assembly, annotations: Annotations, progress: Progress | None) -> None:
         self.assembly = assembly
-        """What it has recorded so far."""
         self.annotations = annotations
         """Feed that, and add to it."""
         self.loaded: set[str] = set()
-        """The keys of the variants that it was given."""
         self.log = child.log
-        """The file of what it prints."""
         self.last_lines = child.last_lines
         self._child = child
         self._progress = progress
         self._waiting: deque[RecordingEvent] = deque()
 
     def send(self, command: Command) -> None:
-        """Give it a command; that it is gone shows when its answer is read."""
         self._child.send(command)
 
     def read(self, timeout_s: float | None) -> RecordingEvent | None:
-        """The next event, also fed to the assembly; None once the process has ended.
-
-        Raises TimeoutError if none comes for `timeout_s` seconds.
-        """
+        """The next event, also fed to the assembly; None once the process has ended. Raises TimeoutError."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._waiting:
             left_s = LONGEST_WAIT_S if deadline is None else min(LONGEST_WAIT_S, deadline - time.monotonic())
@@ -85,23 +76,19 @@ class DeviceProcess:
         return event
 
     def how_it_ended(self) -> str:
-        """Why there are no more events, in words."""
         self._child.wait(_LONGEST_END_S)
         return f"the process {self._child.end()}"
 
 
 @contextmanager
-def device_process(
+def _device_process(
     first: CheckScript | PinLaunch,
     folder: Path,
     *,
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[DeviceProcess]:
-    """Start the child with its first command, until the end of the block.
-
-    `folder`: for what it prints, and its temporary files. Raises RecordingError if the interpreter cannot be started.
-    """
+    """Start the child with its first command, until the end of the block; its files are in `folder`."""
     module = "irscope.record.gpu.child"
     request = first.request
     with (
@@ -123,8 +110,6 @@ class _Ended(DeviceFault):
 
 @dataclass
 class DeviceSession:
-    """A launch that is pinned on the GPU; `device_session` makes it."""
-
     request: RecordRequest
     launch_timeout_s: float
     progress: Progress | None
@@ -140,23 +125,18 @@ class DeviceSession:
 
     @property
     def baseline(self) -> Capture:
-        """The launch as it was recorded on the GPU, under the empty plan."""
         self._started()
         assert self._baseline is not None
         return self._baseline
 
     @property
     def info(self) -> messages.LaunchInfo:
-        """What is known of the launch."""
         self._started()
         assert self._info is not None
         return self._info
 
     def check(self, capture: Capture) -> Agreement:
-        """Run a variant on the launch's own inputs, and compare what it writes with what the baseline writes.
-
-        Raises UsageError where it is no variant of this launch: other parameters, constants or target.
-        """
+        """Run a variant on the launch's inputs, and compare what it writes; raises UsageError for another launch's."""
         if (why := why_not_runnable(capture)) is not None:
             return Agreement("failed", detail=why)
         require_variant(capture, self.baseline, self.info.launch)
@@ -168,11 +148,7 @@ class DeviceSession:
             return Agreement("fault", detail=str(fault))
 
     def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
-        """Time variants and the baseline, interleaved: for each its times, and its ratio to the baseline.
-
-        `rounds`: how often each is launched, 6 at least. `cold`: flush the L2 before each launch. Raises DeviceFault
-        where one of them faults or hangs: `check` each before.
-        """
+        """Time variants and the baseline, interleaved: for each its times and its ratio. `check` each before."""
         return self.time_all(captures, rounds=rounds, cold=cold)[1]
 
     def time_all(
@@ -202,14 +178,10 @@ class DeviceSession:
         self._ask("store_inputs", str(folder))
 
     def make_again(self, inputs: Path, outputs: Path) -> str:
-        """Make the launch on the inputs that another session stored, and store what it leaves; or say why not.
-
-        Raises DeviceFault where the launch faults, and TimeoutError where it does not end.
-        """
+        """Make the launch on stored inputs, and store what it leaves; or say why not. Raises DeviceFault."""
         return self._ask("make_again", str(inputs), str(outputs))
 
     def check_outputs(self, folder: Path) -> Agreement:
-        """Compare what another session's launch left on this one's inputs with what this one leaves."""
         return self._ask("check_outputs", str(folder))
 
     def ceilings(self, dtype: str = "") -> messages.CeilingsMeasured:
@@ -227,7 +199,7 @@ class DeviceSession:
         if self._child is None:
             self.restarts += 1
             first = messages.PinLaunch(self.request, self._number)
-            process = device_process(first, self._folder, progress=self.progress)
+            process = _device_process(first, self._folder, progress=self.progress)
             self._child = self._running.enter_context(process)
             try:
                 self._wait_for_launch(self._child)
@@ -313,7 +285,6 @@ def require_variant(capture: Capture, base: Capture, launch: int) -> None:
 
 
 def require_script(request: RecordRequest) -> None:
-    """Raise UsageError for a request without launches to run."""
     if request.mode != "script":
         raise UsageError("only launches of a script can be run: give the FILE, not a signature, a capture or IR.")
 
@@ -328,13 +299,8 @@ def device_session(
 ) -> Iterator[DeviceSession]:
     """Run a script on the GPU up to one of its launches, and hold that for variants to be checked and timed.
 
-    Args:
-        request: the script, as `requests.request_for` makes it, with an empty plan.
-        launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
-        progress: gets a text of what is under way.
-
-    Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
-    script ends without that launch.
+    `launch`: the number of its compile, from 1; None for the first launch that is not autotuning's. Raises NoDevice,
+    UsageError for what is no script or has a plan, and RecordingError where the script ends without that launch.
     """
     require_script(request)
     if request.plan:
@@ -380,14 +346,10 @@ _BLOCKS = 20
 
 
 def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 100, cold: bool = True) -> Measurement:
-    """Compare what two sessions' launches leave, on the inputs of the first, and time them in turn.
+    """Compare what two sessions' launches leave, on the inputs of the first, and time them in up to 20 turns.
 
-    The sessions take turns in up to 20 blocks of rounds, the one first, then the other. The ratio is of the medians of
-    blocks that follow each other, and its interval holds what a second copy of the first one's program differs from
-    the first.
-
-    `rounds`: launches of each that are timed, 6 at least. `cold`: flush the L2 before each. Raises UsageError for
-    fewer rounds, and DeviceFault where a launch faults or hangs while it is timed.
+    The ratio is of the medians of turns that follow each other, and its interval holds what a second copy of the first
+    one's program differs from the first. Raises UsageError for too few rounds, and DeviceFault.
     """
     require_rounds(rounds)
     agreement, why_not = _compared(before, after)
@@ -433,12 +395,9 @@ def _made(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCheck:
-    """What came of a whole script."""
-
     launches: tuple[messages.LaunchChecked, ...]
     captures: tuple[Capture, ...]
     script_end: ScriptEnd | None
-    """How the script ended; None where its process did before."""
     ended: str = ""
     """How its process ended, where it did before the script."""
 
@@ -459,17 +418,12 @@ def check_script_on_device(
 ) -> ScriptCheck:
     """Run a script on the GPU under its request's plan, and check its launches against the empty plan's.
 
-    Args:
-        request: the script, as `requests.request_for` makes it.
-        launch: only the launches of this compile, from 1.
-        every: every launch, not only the first of each compile.
-        echo: gets what the script prints, as it comes.
-
-    Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
+    `launch`: only those of this compile, from 1. `every`: not only the first of each. Raises NoDevice, and
+    RecordingError where the process ends before its first compile.
     """
     require_script(request)
     first = messages.CheckScript(request, launch, every)
-    with own_folder() as folder, device_process(first, folder, echo=echo) as child:
+    with own_folder() as folder, _device_process(first, folder, echo=echo) as child:
         return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
 
 
@@ -523,8 +477,7 @@ class _ScriptFollower:
         if self._launching is not None:
             self._add(self._launching, "timeout", f"no end after {self._launch_timeout_s:g} s")
         else:
-            message = f"the compile took longer than {self._timeout_s:g} s and was ended."
-            self._child.assembly.fail_open("timeout", message, b"")
+            self._child.assembly.time_out(self._timeout_s)
         return self._made("it was ended")
 
     def _ended(self, early: bool) -> ScriptCheck:

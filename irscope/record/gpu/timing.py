@@ -55,7 +55,6 @@ def _try_device(number: int) -> dict[str, Any]:
 
 
 def _run_sample() -> dict[str, Any]:
-    """The sample kernel's error, against float64 on the host, and its times."""
     from irscope.record.triton.sample_kernel import sample_matmul
 
     triton_api.silence_known_noise()
@@ -69,12 +68,9 @@ def _run_sample() -> dict[str, Any]:
     compile_s = time.perf_counter() - started
     expected = a.cpu().double() @ b.cpu().double()
     error = float((out.cpu().double() - expected).norm() / expected.norm())
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     times: list[float] = []
     for _ in range(_LAUNCHES):
-        start.record()
-        kernel[grid](a, b, out, _SIZE, BLOCK=_BLOCK)
-        end.record()
+        start, end = _between_events(lambda: kernel[grid](a, b, out, _SIZE, BLOCK=_BLOCK))
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) * 1000.0)
     # A NaN is no number that is small enough.
@@ -97,7 +93,6 @@ def _measure(cuda_target: str) -> dict[str, Any]:
 
 
 def _driver_version() -> str:
-    """The version of the GPU's driver; empty where it says none."""
     for path in ("/sys/module/nvidia/version", "/sys/module/amdgpu/version"):
         with contextlib.suppress(OSError):
             return Path(path).read_text().strip()
@@ -112,7 +107,6 @@ def _driver_version() -> str:
 
 
 def main() -> None:
-    """Answer, and end without taking torch down."""
     answer = count() if len(sys.argv) < 2 else _try_device(int(sys.argv[1]))
     print(json.dumps(answer))
     sys.stdout.flush()
@@ -133,10 +127,9 @@ Launch = Callable[[], Any]
 def time_launches(
     launches: Sequence[Launch], rounds: int, cold: bool, before_each: Launch, alive: Callable[[], None] = lambda: None
 ) -> list[list[float]]:
-    """Microseconds of each launch in each round.
+    """Microseconds of each launch in each round, which has an order of its own: what drifts hits all alike.
 
-    Every round times each launch once, in an order of its own: what drifts, and what the one before leaves behind,
-    hits all alike. `before_each` puts back what a launch changes of its own inputs.
+    `before_each` puts back what a launch changes of its own inputs.
     """
     # The L2 is flushed by overwriting four times its size, as far as the device says it.
     l2 = int(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0))
@@ -164,7 +157,6 @@ def time_launches(
 
 
 def _timed(run: Launch, scratch: torch.Tensor | None, before_each: Launch) -> tuple[Any, Any]:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     if scratch is None:
         torch.cuda._sleep(_LEAD_CYCLES)
         run()
@@ -172,6 +164,11 @@ def _timed(run: Launch, scratch: torch.Tensor | None, before_each: Launch) -> tu
     else:
         before_each()
         scratch.zero_()
+    return _between_events(run)
+
+
+def _between_events(run: Launch) -> tuple[Any, Any]:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     run()
     end.record()
@@ -184,11 +181,8 @@ def _warm_up(run: Launch, before_each: Launch) -> None:
     torch.cuda.synchronize()
     spent = 0.0
     while spent < _WARM_UP_MS:
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         before_each()
-        start.record()
-        run()
-        end.record()
+        start, end = _between_events(run)
         torch.cuda.synchronize()
         # However short it is, it does not run for ever.
         spent += max(start.elapsed_time(end), 0.2)

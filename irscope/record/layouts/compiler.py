@@ -25,8 +25,6 @@ from irscope.record.triton.versions import minor_of, triton_version
 
 
 class LayoutCompiler:
-    """One MLIR context with every dialect, and its answers so far."""
-
     def __init__(self) -> None:
         triton_api.require_triton()
         self._version = minor_of(triton_version())
@@ -68,10 +66,7 @@ class LayoutCompiler:
         return self._builder.get_gluon_layout_from_memdesc(value)
 
     def conflicts(self, pairs: Sequence[tuple[str, str]]) -> list[int | None]:
-        """The compiler's count of bank conflicts for each (type in registers, type in shared memory): wavefronts of one
-        access above one; None if a type can't be read. Aborts on AMD targets in 3.8 and later, and on padded layouts in
-        any version.
-        """
+        """As `bank_conflicts` has them. Aborts on AMD in 3.8 and later, and on padded layouts in any version."""
         counts: list[int | None] = []
         for registers, shared in pairs:
             arguments = self._arguments([registers, shared])
@@ -113,7 +108,6 @@ class LayoutCompiler:
             return LayoutRefusal("error", f"the compiler says: {error}")
 
     def _arguments(self, types: Sequence[str]) -> list[Any] | None:
-        """A value of each type: the arguments of a function made for this. None if the types can't be read."""
         named = ", ".join(f"%arg{index}: {text}" for index, text in enumerate(types))
         source = (
             f"module attributes {{{self._attributes}}} {{\n  tt.func public @f({named}) {{\n    tt.return\n  }}\n}}\n"

@@ -24,20 +24,13 @@ _ELEMENTS = {
 
 
 def layouts_of_text(text: str, target: Target, known: Iterable[LayoutRow] = ()) -> tuple[LayoutRow, ...]:
-    """The layouts of a TTGIR module with the compiler's answers.
-
-    Args:
-        known: rows with answers, such as a capture's: the same encoding and shape are not asked again.
-
-    Never raises: a layout without a map has a LayoutRefusal.
-    """
+    """The layouts of a TTGIR module with the compiler's answers, or refusals; those of `known` are not asked again."""
     return answered_rows(layout_rows(text), text, target, known)
 
 
 def answered_rows(
     rows: Sequence[LayoutRow], text: str, target: Target, known: Iterable[LayoutRow] = ()
 ) -> tuple[LayoutRow, ...]:
-    """Rows with the compiler's answers; `text` is a module that says how many warps and CTAs there are."""
     answers = {(row.encoding, row.shape): row.answer for row in known}
     missing = [row for row in rows if (row.encoding, row.shape) not in answers]
     if missing:
@@ -61,17 +54,10 @@ def ask_layout(
 ) -> LayoutRow:
     """The row of one layout that is given as text, always with its map.
 
-    Args:
-        encoding_text: such as `#ttg.blocked<{…}>`.
-        shape: of the tensor, powers of two.
-        num_warps: per CTA; None for as many as the encoding says, or 4.
-        dtype: MLIR's name of the element type, or Triton's (`fp16`).
-        num_ctas: per cluster; None for as many as the encoding says.
-        threads_per_warp: None for as many as the encoding says, which may be others than the target has.
-        server: the compiler's process, if it is kept for several questions; None for one of its own.
-
-    Raises ParseError if the text is not an encoding, UsageError if it does not fit the shape or the numbers or the
-    compiler does not take it, MissingTool if only another Triton than the installed one, or none, has its map.
+    A number that is None is that of the encoding, else 4 warps, one CTA and the target's threads. `server`: the
+    compiler's process, if it is kept for several questions. Raises ParseError if the text is not an encoding,
+    UsageError if it does not fit the shape or the numbers or the compiler does not take it, MissingTool if no Triton
+    here has its map.
     """
     encoding = parse_typed(encoding_text, shape)
     own = shape
@@ -97,7 +83,6 @@ def ask_layout(
 
 
 def _fitting(encoding: Encoding, what: str, own: int | None, asked: int | None, option: str, most: int) -> int | None:
-    """The number of threads, warps or CTAs that a layout is for; raises UsageError if another one was asked for."""
     if own is not None and asked is not None and own != asked:
         raise UsageError(f"{encoding.text} is for {own} {what}, not for {asked}: write {option} {own}.")
     number = own if own is not None else asked

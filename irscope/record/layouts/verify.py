@@ -33,22 +33,16 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of checking one layout."""
-
     name: str
     shape: tuple[int, ...]
     checked: int
-    """Number of elements."""
     differences: tuple[tuple[tuple[int, ...], str, str], ...] = ()
     """(element, the place by the map, the place on the hardware)."""
     skipped: str = ""
-    """Why it was not checked; or an empty string."""
     failed: str = ""
-    """Why the check failed; or an empty string."""
 
     @property
     def agrees(self) -> bool:
-        """Whether the check did not fail and found no difference."""
         return not self.differences and not self.failed
 
     def as_json(self) -> dict[str, Any]:
@@ -80,7 +74,6 @@ def verify_layouts(layouts: Sequence[DescribedLayout]) -> list[Verified]:
 
 
 def why_not(item: DescribedLayout) -> str:
-    """Why a layout can't be checked on an NVIDIA GPU; or an empty string."""
     if item.layout is None:
         return item.row.reason
     if item.target.backend != "cuda":
@@ -101,7 +94,6 @@ def why_not(item: DescribedLayout) -> str:
 
 
 def _measured(questions: Sequence[Measure]) -> list[Measured]:
-    """The answer to each question. A child that dies is started again after the layout it died of."""
     answers: list[Measured] = []
     while len(answers) < len(questions):
         with own_folder() as folder, child_process(_MODULE, folder) as child:
@@ -168,7 +160,6 @@ def _offset_differences(item: DescribedLayout, values: Sequence[int]) -> list[tu
 
 
 def _serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> None:
-    """Answer the questions; runs in the child. Raises MissingTool where torch has no NVIDIA GPU."""
     try:
         import torch
 
@@ -186,7 +177,6 @@ def _serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> No
 
 
 def _measure(question: Measure, torch: Any) -> list[int]:
-    """Run the kernel of one question on the GPU: the thread of each element, or the element at each offset."""
     from irscope.record.layouts.compiler import LayoutCompiler
 
     kernels: Any = importlib.import_module("irscope.record.triton.gluon_kernels")

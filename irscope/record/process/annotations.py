@@ -1,11 +1,7 @@
 """What is made of a compile's artifacts next to it: the layouts of its TTGIR, and the disassembly of its cubin.
 
-`LayoutServer` asks the compiler for layouts in a child process (`irscope.record.layouts.compiler`), which answers type
-by type. If it dies, the type under way gets a refusal, and a new child answers the rest. A process that asks the
-hardware has messages here too.
-
-Nothing here imports Triton: the path of nvdisasm comes from the caller. Where it is missing, fails or exceeds its
-limits, there is no SASS, and nothing else is lost. That it exceeded them is stored: each command would wait again.
+`LayoutServer` asks the compiler in a child process, which answers type by type: if it dies, the type under way gets a
+refusal. Where nvdisasm is missing, fails or exceeds its limits, there is no SASS; that it exceeded them is stored.
 """
 
 from __future__ import annotations
@@ -44,8 +40,7 @@ _PAUSES_OF_A_POLL = round(POLL_S / _PAUSE_S)
 class Annotations:
     """A sink that passes events on, and adds those of layouts and disassembly; usable from several threads.
 
-    Nothing of that is made in the process that compiles: a crash of the compiler at a question for layouts does not
-    reach it, and it has no children of irscope's.
+    Nothing of that is made in the process that compiles, which a crash at a question for layouts would end.
     """
 
     def __init__(self, sink: EventSink, request: RecordRequest, server: LayoutServer) -> None:
@@ -59,7 +54,6 @@ class Annotations:
         self._lock = threading.RLock()
 
     def is_under_way(self, number: int) -> bool:
-        """Whether something of a compile is still being made."""
         return number in self._layouts or number in self._disassemblies
 
     def __call__(self, event: RecordingEvent) -> None:
@@ -83,7 +77,6 @@ class Annotations:
             self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None)
 
     def collect(self) -> None:
-        """Add what was made meanwhile."""
         with self._lock:
             if self._layouts:
                 self._server.poll()
@@ -102,7 +95,6 @@ class Annotations:
                     )
 
     def close(self) -> None:
-        """Add nothing more, and forget who took it."""
         self._sink = lambda event: None
 
     def finish(self, stops: Callable[[], object] = lambda: False) -> None:
@@ -146,11 +138,7 @@ class _Run:
 
 
 class Disassembly:
-    """nvdisasm at work on a cubin, in the background (it takes 50 to 500 ms).
-
-    It prints either locations or live registers, so it runs twice, at once. `result` waits and returns the text of the
-    `sass` stage; `close` stops it.
-    """
+    """nvdisasm at work on a cubin, in the background (50 to 500 ms): twice, for locations and for live registers."""
 
     def __init__(self, cubin: bytes, nvdisasm: str | Path | None, limits: ToolLimits | None = None) -> None:
         """Start nvdisasm, whose path may be None, and return at once; never raises."""
@@ -179,7 +167,6 @@ class Disassembly:
         return all(run.process.ended for run in self._runs)
 
     def count_poll(self) -> None:
-        """Count `POLL_S` seconds, after which `done` may be true because nvdisasm exceeded its limits."""
         for run in self._runs:
             if not run.process.ended:
                 run.process.count_poll()
@@ -220,7 +207,6 @@ class Disassembly:
         return format_sass(function.without_padding() for function in functions), ""
 
     def close(self) -> None:
-        """End the processes and remove what they wrote; harmless to call again."""
         for run in self._runs:
             run.process.end()
         self._runs = []
@@ -292,7 +278,6 @@ class Module:
 
     @staticmethod
     def of_text(target: Target, text: str) -> Module:
-        """Those that a TTGIR text states, and where it states none those of the target."""
         numbers = module_numbers(text)
         lanes = numbers.get("threads-per-warp", target.warp_size)
         return Module(str(target), lanes, numbers.get("num-warps", 4), numbers.get("num-ctas", 1))
@@ -310,10 +295,7 @@ class Question:
     """The number that the messages about it carry."""
 
 
-@dataclass(frozen=True, slots=True)
 class Message(RecordingEvent):
-    """One step of the answer to a question."""
-
     job: int
     state: Literal["begin", "answer", "conflicts", "end"]
     """`begin`: before a type that may end the process. `answer`: of that type. `conflicts`: of all pairs. `end`:
@@ -339,10 +321,7 @@ class Measure:
     num_warps: int
 
 
-@dataclass(frozen=True, slots=True)
 class Measured(RecordingEvent):
-    """What the hardware said."""
-
     values: tuple[int, ...] = ()
     """The thread of each element, or the element at each offset in shared memory."""
     error: str = ""
@@ -351,8 +330,6 @@ class Measured(RecordingEvent):
 
 @dataclass(slots=True)
 class LayoutJob:
-    """One question, and what has been answered so far."""
-
     question: Question
     types: tuple[str, ...] = ()
     """Those of the first question."""
@@ -369,7 +346,6 @@ class LayoutJob:
         self.ended = not self.types and not self.question.pairs
 
     def answered_types(self) -> tuple[LayoutAnswer, ...]:
-        """The answer for each type, a refusal if there is none."""
         return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types)))
 
     def take(self, message: Message) -> None:
@@ -384,7 +360,6 @@ class LayoutJob:
                 self.answers[index] = message.answer
 
     def child_died(self, how: str) -> None:
-        """Blame the type that was under way, and ask for the rest."""
         self.deaths += 1
         if (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
             self._end(LayoutRefusal("unasked", f"the compiler did not answer: the process {how}"))
@@ -405,16 +380,12 @@ class LayoutJob:
                 self.answers.setdefault(index, refusal)
 
 
-class LayoutServer:
-    """The child process and its jobs; a context manager that ends the process.
-
-    `ask` returns at once; `poll` takes what was answered; `wait` waits for one job. Nothing here raises for what the
-    compiler does.
-    """
+class LayoutServer(ExitStack):
+    """The child process, which `close` ends, and its jobs. Nothing raises for what the compiler does."""
 
     def __init__(self, interpreter: str | None = None) -> None:
+        super().__init__()
         self._interpreter = interpreter
-        self._running = ExitStack()
         self._child: Child | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
@@ -438,10 +409,11 @@ class LayoutServer:
             self._child.send(job.question)
 
     def _started(self) -> Child:
-        folder = self._running.enter_context(own_folder())
+        folder = self.enter_context(own_folder())
         module = "irscope.record.layouts.compiler"
         child = child_process(module, folder, interpreter=self._interpreter, ahead=TRITON)
-        started = self._running.enter_context(child)
+        started = self.enter_context(child)
+        self.callback(setattr, self, "_child", None)
         self._watch = LimitWatch(started.pid, _QUESTION_LIMITS)
         return started
 
@@ -450,7 +422,6 @@ class LayoutServer:
         return None if self._child is None or self._child.at_end else self._child.fileno()
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Take what the child has answered so far."""
         if self._child is None:
             return
         for message in self._child.read(timeout_s):
@@ -483,20 +454,8 @@ class LayoutServer:
         for job in list(self._jobs.values()):
             self._send(job)
 
-    def close(self) -> None:
-        """End the child; harmless to call again."""
-        self._child = None
-        self._running.close()
-
-    def __enter__(self) -> LayoutServer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _end_of(child: Child) -> str:
-    """How the child ended, with the last error that it printed."""
     child.wait(_LONGEST_END_S)
     outcome = child.end()
     errors = [

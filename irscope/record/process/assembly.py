@@ -41,8 +41,6 @@ from irscope.record.process.requests import CompileJob, KnownCompile, RecordRequ
 
 @dataclass(slots=True)
 class OpenCapture:
-    """One compile, as far as it was reported."""
-
     target: Target
     launch: Launch
     origin: tuple[tuple[str, str], ...] = ()
@@ -147,13 +145,11 @@ class OpenCapture:
                 return
 
     def generated(self, event: events.KernelGenerated) -> None:
-        """Take the graph that a kernel was generated for, if it is this one."""
         kernel = self.launch.kernel
         if kernel.name == event.name and kernel.source and kernel.source.strip() in event.data:
             self.graphs = tuple(dict.fromkeys((*self.graphs, event.origin)))
 
     def end(self) -> None:
-        """Nothing more of it comes."""
         self.ended, self.took_s = True, time.monotonic() - self.began_s
         self.parsing = False
 
@@ -176,7 +172,6 @@ class OpenCapture:
         self.job = self.begun = None
 
     def with_contents(self, launch: Launch) -> Launch:
-        """Its launch with what the tensors held, as far as that was reported."""
         if launch.record is None or not self.contents:
             return launch
         return replace(launch, record=launch.record.with_contents(self.contents))
@@ -203,8 +198,6 @@ _WORTH_SAYING_S = 2.0
 
 @dataclass(slots=True)
 class Tally:
-    """Counts the compiles of a recording as they begin and end."""
-
     kernels: set[str] = field(default_factory=set[str])
     begun: int = 0
     ended: int = 0
@@ -234,7 +227,6 @@ class Tally:
         self.failed += failed
 
     def dropped(self) -> None:
-        """A compile that began is another's."""
         self.begun -= 1
         self._expected -= 1
 
@@ -264,14 +256,8 @@ def bar_of(ended: int, expected: int) -> str:
 
 
 class Assembly:
-    """Takes events one by one; `captures()` is what they amount to so far."""
-
     def __init__(self, request: RecordRequest, command: str | None = None, process: str = "") -> None:
-        """As for a process of a recording.
-
-        `command`: what the user typed; None for the command of irscope that runs now. `process`: how messages name the
-        process, if it is not the program's first.
-        """
+        """`command`: what the user typed; None for the one that runs now. `process`: as messages name it."""
         self._process = (("process", process),) if process else ()
         if command is None:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
@@ -383,7 +369,7 @@ class Assembly:
         return *facts, item.graphs, item.origin, item.contents, item.launch.others
 
     def with_late_facts(self, number: int, capture: Capture) -> Capture:
-        """The capture of a compile that was released, with what became known of it after its end."""
+        """The capture of a compile, which may have been released, with what became known of it after its end."""
         item = self._open[number]
         known, tuning = item.launch, self._autotuning(item.launch)
         launch = replace(
@@ -403,17 +389,19 @@ class Assembly:
         """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
         return list(self._open.values())[index].took_s
 
-    def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
+    def time_out(self, timeout_s: float, output: bytes = b"") -> None:
+        self.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
+
+    def fail_open(self, kind: FailureKind, message: str, output: bytes = b"") -> None:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
         for number, item in self._open.items():
             if not item.ended:
                 self.fail(number, kind, message, output)
 
     def ends_at(self, number: int) -> None:
-        """The program ends where it launches a kernel: what it did after that, it would not have done.
+        """The program ends where it launches a kernel: it would not have done what it did after that.
 
-        The compile of that kernel was handed over, and the program went on, but then it failed, or what it made could
-        not be loaded: outside of any handler, the launch would have ended the program.
+        The compile was handed over, and failed, or what it made could not be loaded.
         """
         item = self._open[number]
         for other in [one for one in self._open if one > number]:
@@ -482,11 +470,9 @@ class Assembly:
 
     @property
     def stored(self) -> dict[str, Launch]:
-        """The ids of the compiles that were left out, for captures of them are stored, and their launches."""
         return {id_: item.launch for id_, item in self._left_out.items()}
 
     def known(self, number: int) -> KnownCompile:
-        """How a compile can be left out of another recording, but for its capture."""
         item = self._open[number]
         return KnownCompile(item.front, next(iter(item.hashes), ""))
 
@@ -516,7 +502,7 @@ class Assembly:
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
         capture = Capture(
-            launch=item.with_contents(replace(item.launch, autotuning=self._autotuning(item.launch))),
+            launch=item.launch,
             target=item.target,
             plan=self._request.plan,
             artifacts=artifacts,
@@ -525,17 +511,15 @@ class Assembly:
             times=item.times,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
-            environment=replace(self._environment, origin=item.origin, **item.compiler),
+            environment=replace(self._environment, **item.compiler),
             status="failed" if item.failure else "ok",
             failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel.file, stages),
-            notes=self._notes_of(item),
-            graphs=item.graphs,
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
         )
-        return with_fit(capture)
+        return with_fit(self.with_late_facts(number, capture))
 
     def _notes_of(self, item: OpenCapture) -> tuple[str, ...]:
         return (*item.notes, *item.launch.assumption_notes, *self.notes)

@@ -1,11 +1,8 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
 A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that
-only ends: by that it knows that this process is gone. Commands and events are messages on one socket, and what it
-prints goes to a file in a folder that this process makes and removes. `messages` has the side of the child.
-
-A child is a new process, or within `warm_children` a fork of one that has imported what it needs (`fork_server`), which
-saves half a second each. No fork has forks: a script's process is the script's own.
+only ends: by that it knows that this process is gone. `messages` has its side of the socket. Within `warm_children` it
+is a fork of a process that has imported what it needs (`fork_server`), which saves half a second each.
 """
 
 from __future__ import annotations
@@ -34,6 +31,7 @@ from irscope.record.process.events import RecordingEvent
 from irscope.record.process.fork_server import end_group
 from irscope.record.process.messages import Answer, Fork, Import, MessageReader, Reap, frame_of
 from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
+from irscope.record.triton.patches import environment_variable
 from irscope.tools import process_status
 
 LONGEST_WAIT_S = 0.2
@@ -57,14 +55,11 @@ _LOG = "log"
 _LOG_TAIL_LINES = 20
 
 
-class _SpawnedProcess(subprocess.Popen[bytes]):
-    def is_over(self) -> bool:
-        """Whether it has ended; it is still to be waited for."""
-        return self.returncode is not None or is_over(self.pid)
+def last_lines(output: bytes) -> str:
+    return "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
 
 
 def is_over(pid: int) -> bool:
-    """Whether a process has ended, waited for or not."""
     try:
         return process_status(pid)[0] in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
@@ -73,8 +68,6 @@ def is_over(pid: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a process ended."""
-
     code: int
     """Its exit code; a signal as a negative number."""
 
@@ -94,13 +87,11 @@ class MessageStream:
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
         self.at_end = False
-        """Whether the other end is closed, and everything was read."""
 
     def fileno(self) -> int:
         return self._descriptor
 
     def has_data(self) -> bool:
-        """Whether something came that is to be read: messages, a part of one, or the end."""
         return not self.at_end and bool(self._poll.poll(0))
 
     def read(self, timeout_s: float) -> list[RecordingEvent]:
@@ -120,11 +111,9 @@ class MessageStream:
 
 
 class Child:
-    """A child process; `child_process` starts it."""
-
     def __init__(
         self,
-        process: _SpawnedProcess | _ServedProcess,
+        process: subprocess.Popen[bytes] | _ServedProcess,
         control: socket.socket,
         log: Path,
         echo: Callable[[str], None] | None,
@@ -138,7 +127,6 @@ class Child:
         self._last_output = b""
         self.pid = process.pid
         self.log = log
-        """The file of what it prints."""
 
     @property
     def at_end(self) -> bool:
@@ -147,11 +135,13 @@ class Child:
 
     @property
     def is_over(self) -> bool:
-        """Whether the process has ended, and nothing more comes from it."""
-        return self._stream.at_end and self._process.is_over()
+        return self._stream.at_end and self._has_ended
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._process.returncode is not None or is_over(self.pid)
 
     def fileno(self) -> int:
-        """The descriptor that its messages come through, for a selector."""
         return self._stream.fileno()
 
     def send(self, message: object, *descriptors: int) -> None:
@@ -165,7 +155,7 @@ class Child:
     def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[RecordingEvent]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         messages = self._stream.read(timeout_s)
-        if not messages and not self.at_end and self._process.is_over():
+        if not messages and not self.at_end and self._has_ended:
             # A process that it forked may hold the stream open.
             messages = self._stream.read(0)
             self._stream.at_end = not messages
@@ -181,7 +171,7 @@ class Child:
     def wait(self, timeout_s: float, stop: Callable[[], object] = lambda: False) -> None:
         """Wait for its end, for some seconds at most, or until `stop()` is true."""
         deadline, pause_s = time.monotonic() + timeout_s, 0.001
-        while not stop() and not self._process.is_over() and time.monotonic() < deadline:
+        while not stop() and not self._has_ended and time.monotonic() < deadline:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 0.05)
 
@@ -206,14 +196,12 @@ class Child:
             self._printed.close()
 
     def output(self) -> bytes:
-        """All that it printed so far."""
         if self._printed.closed:
             return self._last_output
         return os.pread(self._printed.fileno(), os.fstat(self._printed.fileno()).st_size, 0)
 
     def last_lines(self) -> str:
-        """What it printed last."""
-        return "\n".join(self.output().decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+        return last_lines(self.output())
 
     def _echo_output(self) -> None:
         # A read may cut a character.
@@ -230,11 +218,10 @@ def child_process(
     echo: Callable[[str], None] | None = None,
     ahead: tuple[str, ...] = (),
 ) -> Iterator[Child]:
-    """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
+    """Run a module with the DESCRIPTOR of its socket as its argument until the end of the block.
 
-    `folder`: for its log and its temporary files; this process removes it. `interpreter`: a Python with another Triton.
-    `echo`: gets what it prints, as it comes. `ahead`: modules that it may find imported (`warm_children`). Raises
-    RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files. `interpreter`: a Python with another Triton. `ahead`: modules that it
+    may find imported. Raises RecordingError if the interpreter cannot be started.
     """
     environment = _child_environment(folder)
     log = folder / _LOG
@@ -287,7 +274,6 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
 
 
 def _child_environment(folder: Path | None = None) -> dict[str, str]:
-    """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
     # A process of irscope's own is none of the program's.
@@ -300,23 +286,17 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
 @contextmanager
 def variables_set(values: Mapping[str, str]) -> Generator[None]:
     """Set environment variables of the children that are started until the end of the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(environment_variable(name, value))
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _started(
     command: list[str], environment: Mapping[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
-) -> _SpawnedProcess:
+) -> subprocess.Popen[bytes]:
     try:
-        return _SpawnedProcess(
+        return subprocess.Popen(
             command,
             stdin=stdin,
             stdout=output,
@@ -335,7 +315,6 @@ TRITON = (
     "irscope.record.programs.worker",
     "irscope.record.virtual.gpu",
 )
-"""What every process that records or compiles imports."""
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
 """The same of a script that imports torch."""
 
@@ -383,10 +362,7 @@ def imports_torch_ahead() -> bool:
 
 
 class ForkServer:
-    """A process whose forks have imported what it has; its answers come in the order of the commands."""
-
     def __init__(self, child: Child, environment: Mapping[str, str]) -> None:
-        """`environment`: what the child was started with."""
         self._child = child
         self._environment = environment
         self._numbers = count()
@@ -406,7 +382,6 @@ class ForkServer:
         return self._answer(number)
 
     def fork(self, environment: Mapping[str, str], module: str, descriptor: int, output: IO[bytes]) -> _ServedProcess:
-        """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
             given = self._environment
@@ -423,7 +398,6 @@ class ForkServer:
             os.close(read_end)
 
     def reaped(self, pid: int) -> int:
-        """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
         return self._answer(self._send(Reap(next(self._numbers), pid)))
 
     def _send(self, command: Import | Fork | Reap, descriptors: Sequence[int] = ()) -> int:
@@ -441,18 +415,12 @@ class ForkServer:
 
 
 class _ServedProcess:
-    """A fork of a server, with the methods that a Child calls."""
-
     returncode: int | None = None
 
     def __init__(self, pid: int, stdin: IO[bytes], server: ForkServer) -> None:
         self.pid = pid
         self.stdin = stdin
         self._server = server
-
-    def is_over(self) -> bool:
-        """Whether it has ended; its server has not waited for it."""
-        return self.returncode is not None or is_over(self.pid)
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -464,21 +432,14 @@ class _ServedProcess:
         return self.returncode
 
 
-class _Warm:
+class _Warm(ExitStack):
     def __init__(self, persistent: bool) -> None:
+        super().__init__()
         self.persistent = persistent
-        self._held = ExitStack()
         self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
         """An error for one that could not be started, or ended."""
 
-    def __enter__(self) -> _Warm:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
     def begin(self) -> None:
-        """Start a server; what prevents it is told where one is needed."""
         with contextlib.suppress(Exception):
             for standard in range(3):
                 # A socket must not get the number of one that is closed.
@@ -502,7 +463,6 @@ class _Warm:
             return None
 
     def server(self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> ForkServer:
-        """The server for such children; raises why there is none."""
         kind = _kind_of(interpreter, environment, modules)
         if kind not in self._servers:
             try:
@@ -524,7 +484,7 @@ class _Warm:
             server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)
-            resources = self._held.enter_context(stack.pop_all())
+            resources = self.enter_context(stack.pop_all())
             return server, resources
 
 
@@ -532,7 +492,6 @@ _warm: ContextVar[_Warm | None] = ContextVar("_warm", default=None)
 
 
 def _kind_of(interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> tuple[object, ...]:
-    """What a server and its forks must have in common."""
     early = frozenset(
         (name, value)
         for name, value in environment.items()

@@ -40,10 +40,8 @@ _LLVM_PARSE = re.compile(r"failed to parse IR: (?P<said>.*?)lineno: (?P<line>\d+
 def assembler_message(log: str, stage: str, texts: Mapping[str, str], sources: Mapping[str, str], name: str) -> str:
     """The assembler's own lines, with the line of its input that the first is about, and that line's place in Python.
 
-    `log`: what the assembler printed, whatever stands around it. `stage`: that of its input, `ptx` or `amdgcn`.
-    `texts`: stage to artifact; of that stage, and `llir`, which says more of where each line comes from. `sources`: the
-    program's files, path to text. `name`: what to call the input, in place of a file in the temporary folder. Returns
-    an empty string if no line is the assembler's.
+    `log`: what it printed, and more. `texts`: by stage; `llir` says more of where a line comes from. `name`: stands in
+    place of a file in the temporary folder. Returns an empty string if no line is the assembler's.
     """
     pattern = _PTXAS if stage == "ptx" else _AMD
     found: dict[str, int] = {}
@@ -61,7 +59,6 @@ def assembler_message(log: str, stage: str, texts: Mapping[str, str], sources: M
 
 
 def unreadable_llvm(diagnostics: str, text: str) -> str:
-    """What LLVM said of a text that is no LLVM IR, with its line; nothing where it said nothing of the kind."""
     for line in diagnostics.splitlines():
         if (said := _LLVM_PARSE.search(line)) is not None:
             number = int(said["line"])
@@ -127,8 +124,7 @@ def explained(
     """A failure with what says most of it first in its message.
 
     `failure`: its message is the exception's, or how the process ended; its diagnostics are what was printed.
-    `request`: an IR file that does not parse fails in the stage that it is. `texts`: stage to artifact. `sources`: the
-    program's files, path to text. `name`: the kernel's.
+    `request`: an IR file that does not parse fails in the stage that it is.
     """
     given = ASSEMBLED_FROM.get(failure.stage, "")
     if given in texts:

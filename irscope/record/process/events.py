@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
@@ -15,64 +15,58 @@ from irscope.model.launch_record import Assumption, OtherLaunch
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
 
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+    # Only type checkers read it.
+    def dataclass_transform(**_):
+        return lambda kind: kind
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass_transform(frozen_default=True)
 class RecordingEvent:
-    """Something that a recording process reports."""
+    """Something that a recording process reports: each of its kinds is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 # Events of the whole recording
 
 
-@dataclass(frozen=True, slots=True)
 class Begun(RecordingEvent):
     """The process has found Triton, and what it records for."""
 
     environment: Environment
     """Versions, platform, tools and GPU; the parent knows the rest."""
     real: bool = False
-    """Whether launches are made on a GPU."""
     nvdisasm: str = ""
     """The path of its Triton's nvdisasm; empty where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
 class Note(RecordingEvent):
-    """A remark on the whole recording."""
-
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class SourceRead(RecordingEvent):
-    """A Python file that locations of the IR point into."""
-
     path: str
     data: str
 
 
-@dataclass(frozen=True, slots=True)
 class KernelGenerated(RecordingEvent):
-    """TorchInductor has generated a kernel for a graph."""
-
     name: str
     origin: GraphOrigin
     data: str
     """The text of the module that defines it."""
 
 
-@dataclass(frozen=True, slots=True)
 class Launched(RecordingEvent):
-    """A compiled kernel was launched."""
-
     hash: str
     grid: tuple[int, int, int]
     assumptions: tuple[Assumption, ...] = ()
     origin: tuple[tuple[str, str], ...] = ()
-    """As `Environment` has it."""
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchedAgain(RecordingEvent):
     """A compiled kernel was launched with other arguments, or another grid, than before."""
 
@@ -80,7 +74,6 @@ class LaunchedAgain(RecordingEvent):
     launch: OtherLaunch
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchLeft(RecordingEvent):
     """What the tensors of a kernel's first launch on a GPU held before it and after it."""
 
@@ -89,10 +82,7 @@ class LaunchLeft(RecordingEvent):
     """As `LaunchRecord.with_contents` takes them."""
 
 
-@dataclass(frozen=True, slots=True)
 class Timed(RecordingEvent):
-    """The autotuner timed one configuration."""
-
     kernel: str
     tuning: int
     """Counts the searches for a fastest configuration."""
@@ -101,7 +91,6 @@ class Timed(RecordingEvent):
     """The median and two quantiles."""
 
 
-@dataclass(frozen=True, slots=True)
 class ScriptEnd(RecordingEvent):
     code: int = 0
     message: str = ""
@@ -109,7 +98,6 @@ class ScriptEnd(RecordingEvent):
     of_compile: bool = False
     """Whether it ended with the error of a compile, which that compile's capture holds."""
     target: str = ""
-    """The target that it ran for."""
     complete: bool = False
     """Whether it ran to its end although it failed, as tests do."""
     passed_over: tuple[str, ...] = ()
@@ -117,11 +105,9 @@ class ScriptEnd(RecordingEvent):
 
     @property
     def stopped(self) -> bool:
-        """Whether it failed before its own end."""
         return self.code != 0
 
 
-@dataclass(frozen=True, slots=True)
 class Joined(RecordingEvent):
     """A process of the program, other than the one that the recording started, reports what it compiles from now on."""
 
@@ -129,14 +115,12 @@ class Joined(RecordingEvent):
     command: str
 
 
-@dataclass(frozen=True, slots=True)
 class Resumed(RecordingEvent):
     """A process whose connection was closed reports through another one."""
 
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
 class Refused(RecordingEvent):
     """The process cannot do what it was asked for."""
 
@@ -149,7 +133,6 @@ class Refused(RecordingEvent):
         return (kind if issubclass(kind, IrscopeError) else RecordingError)(self.message)
 
 
-@dataclass(frozen=True, slots=True)
 class Done(RecordingEvent):
     """Everything was reported."""
 
@@ -157,25 +140,20 @@ class Done(RecordingEvent):
 # Events of one compile
 
 
-@dataclass(frozen=True, slots=True)
 class CompileEvent(RecordingEvent):
     """Something about one compile."""
 
     n: int
-    """The number of the compile in its process."""
 
 
-@dataclass(frozen=True, slots=True)
 class CompileBegun(CompileEvent):
     target: Target
     launch: Launch
     log: int = 0
     """Where what is printed from now on begins in the log of the process, in bytes."""
     origin: tuple[tuple[str, str], ...] = ()
-    """As `Environment` has it."""
 
 
-@dataclass(frozen=True, slots=True)
 class HandedOver(CompileEvent):
     """A worker is to go on with the compile, which the process does not wait for."""
 
@@ -184,7 +162,6 @@ class HandedOver(CompileEvent):
     """The calls that led to its launch, in the program's own code."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoadFailed(CompileEvent):
     """The part has not the resources for the compiled kernel, which its launch would have raised."""
 
@@ -193,17 +170,14 @@ class LoadFailed(CompileEvent):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
 class JobEnded(CompileEvent):
     """A worker has reported all of a compile that was handed over."""
 
 
-@dataclass(frozen=True, slots=True)
 class CompileDropped(CompileEvent):
     """The same compile is under way already: nothing more comes of this one."""
 
 
-@dataclass(frozen=True, slots=True)
 class AlreadyStored(CompileEvent):
     """A capture of the compile is stored: nothing more comes of it."""
 
@@ -212,14 +186,10 @@ class AlreadyStored(CompileEvent):
     """The key in Triton's cache, by which it is launched."""
 
 
-@dataclass(frozen=True, slots=True)
 class OptionsKnown(CompileEvent):
-    """The backend has parsed the options."""
-
     options: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class CompilerKnown(CompileEvent):
     """What makes the code of the target: as `Environment` has it."""
 
@@ -230,13 +200,11 @@ class CompilerKnown(CompileEvent):
     """As `KnownCompile` has it."""
 
 
-@dataclass(frozen=True, slots=True)
 class StageBegun(CompileEvent):
     stage: str
     log: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class Parsing(CompileEvent):
     """The text that the compile starts from is being parsed."""
 
@@ -244,15 +212,11 @@ class Parsing(CompileEvent):
     """The stage of the text; empty once it was parsed."""
 
 
-@dataclass(frozen=True, slots=True)
 class StageFailed(CompileEvent):
-    """A stage raised an error."""
-
     stage: str
     diagnostics: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ArtifactMade(CompileEvent):
     """A stage made its artifact, or a tool made one from another."""
 
@@ -262,25 +226,21 @@ class ArtifactMade(CompileEvent):
     processor_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class StageLeftOut(CompileEvent):
     """A stage that was to be made from another could not be made."""
 
     stage: str
 
 
-@dataclass(frozen=True, slots=True)
 class _PassEvent(CompileEvent):
     step: PassSnapshot
     """The pass as it stands before it runs."""
 
 
-@dataclass(frozen=True, slots=True)
 class PassBegun(_PassEvent):
     log: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class PassEnded(CompileEvent):
     """A pass ended, or the plan switches it off."""
 
@@ -288,13 +248,11 @@ class PassEnded(CompileEvent):
     """With what came of it. Its text is None if it did not change, or was not printed."""
 
 
-@dataclass(frozen=True, slots=True)
 class PassFailed(_PassEvent):
     message: str = ""
     diagnostics: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class PassingText(CompileEvent):
     """The IR after a pass, kept only until the next one ends; None if it did not change."""
 
@@ -302,7 +260,6 @@ class PassingText(CompileEvent):
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class PassText(CompileEvent):
     """The IR after a pass that ended earlier."""
 
@@ -310,21 +267,18 @@ class PassText(CompileEvent):
     data: str
 
 
-@dataclass(frozen=True, slots=True)
 class Logged(CompileEvent):
     """What the compiler printed of its reasons."""
 
     log: PassLog
 
 
-@dataclass(frozen=True, slots=True)
 class LlvmPassesKnown(CompileEvent):
     """LLVM's passes of a stage that may be left out, in the order it came to them."""
 
     passes: tuple[PassSnapshot, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class TimesKnown(CompileEvent):
     """Where the time of the compile went: the arguments of `compile_times`."""
 
@@ -334,7 +288,6 @@ class TimesKnown(CompileEvent):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LlvmDump(CompileEvent):
     """What LLVM printed of its own passes."""
 
@@ -342,35 +295,27 @@ class LlvmDump(CompileEvent):
     data: str
 
 
-@dataclass(frozen=True, slots=True)
 class LayoutsKnown(CompileEvent):
     """What the compiler says of each layout of the TTGIR."""
 
     layouts: tuple[LayoutRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class CompileFailed(CompileEvent):
-    """The compile raised an error."""
-
     error: str
-    """The name of the error's class."""
     message: str
     frames: str
     diagnostics: str
     log: str
-    """What the backend printed."""
     errno: int = 0
     """Of an error of the operating system; ENOMEM of a MemoryError."""
 
 
-@dataclass(frozen=True, slots=True)
 class CompileEnded(CompileEvent):
     hash: str
     metadata: dict[str, Any]
     log: str
     cached: bool = False
-    """Whether the kernel was in Triton's cache."""
 
 
 EventSink = Callable[[RecordingEvent], None]

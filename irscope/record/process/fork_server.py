@@ -21,15 +21,7 @@ from types import ModuleType
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.events import Refused
-from irscope.record.process.messages import (
-    MOST_DESCRIPTORS,
-    Answer,
-    Fork,
-    Import,
-    MessageReader,
-    MessageWriter,
-    Reap,
-)
+from irscope.record.process.messages import MOST_DESCRIPTORS, Answer, Fork, Import, MessageReader, MessageWriter, Reap
 
 _CHUNK = 1 << 16
 _ENVIRONMENT = dict(os.environ)
@@ -37,7 +29,6 @@ _ENVIRONMENT = dict(os.environ)
 
 
 def main(descriptor: int) -> None:
-    """Serve the socket until its other end is closed; in a fork, run its module."""
     # Where it is ignored, nobody learns how a process ended; a fork has what this process was started with.
     inherited = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=descriptor) as control:
@@ -90,7 +81,6 @@ def _imported(command: Import) -> Answer:
 
 
 def _commands(control: socket.socket) -> Iterator[tuple[Import | Fork | Reap, list[int]]]:
-    """(command, the descriptors that came with it), one after another."""
     reader = MessageReader()
     descriptors: list[int] = []
     while True:
@@ -146,7 +136,6 @@ def _run_as_main(name: str) -> None:
 
 
 def end_group(leader: int) -> None:
-    """Kill a process that leads a group, and the group."""
     for kill in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(leader, signal.SIGKILL)

@@ -1,10 +1,8 @@
 """Gathers the captures of a recording as they are complete: those of its first process, of all others, and of workers.
 
 The other processes of the program connect to a socket in the recording's folder, in which the request lies too;
-`irscope.record.programs.joining` is the other side. Workers go on with the compiles that a script's process began,
-several at a time. A worker is a child of the recording, not of the script: a compile that was handed over is made
-whatever becomes of the script. It makes one after another, as a script's own process would; one that ends in a compile
-is that compile's failure, and another takes its place.
+`irscope.record.programs.joining` is the other side. A worker makes one compile after another; one that ends in a
+compile is that compile's failure, and another takes its place.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
@@ -43,13 +41,11 @@ killed would take more with it."""
 class Completion:
     """The captures of one process: each is handed on once its compile ended, its launch and its annotations are known.
 
-    From then on its texts are in its file: that of `keep`, or a temporary one that the captures own. A
-    capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
-    note on the whole recording) are added by `finish`.
+    From then on its texts are in its file, that of `keep` or a temporary one. Facts that come later still (the times of
+    an autotuning, a note on the whole recording) are added by `finish`.
     """
 
     def __init__(self, request: RecordRequest, keep: Keep | None, server: LayoutServer, process: str = "") -> None:
-        """`server`: is asked for layouts. `process`: as `Assembly` has it."""
         self.assembly = Assembly(request, process=process)
         self.annotations = Annotations(self._take, request, server)
         self._keep = keep
@@ -87,14 +83,12 @@ class Completion:
                 self._keep(self.assembly.capture(number))
 
     def _hand_on(self, *, of_launches: bool = True) -> None:
-        """Hand on the compiles of which all is known; without `of_launches`, that may be all but the launch."""
         for number in list(self._waits):
             awaits_launch = of_launches and self.assembly.awaits_launch(number)
             if not (awaits_launch or self.annotations.is_under_way(number)):
                 self._put(number)
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
-        """Hand on a compile whose process ended before it did, as failed."""
         self.assembly.fail(number, kind, message, output)
         self._put(number)
 
@@ -112,7 +106,6 @@ class Completion:
         return StoredCaptures(self._files[number] for number in self.assembly.numbers)
 
     def replace(self, file: CaptureFile, capture: Capture) -> None:
-        """Hand on a capture again, of which more is known."""
         file.put(capture, None if self._keep is None else self._keep(capture))
 
     def _put(self, number: int) -> None:
@@ -132,18 +125,13 @@ class _Member:
     stream: MessageStream
     completion: Completion | None = None
     feed: EventSink | None = None
-    """What takes its events."""
 
 
 class Gathering:
     """The processes of a program other than its first, and what each has compiled: they report to a socket."""
 
     def __init__(
-        self,
-        listener: socket.socket,
-        first: int,
-        feed_first: EventSink,
-        completion: Callable[[str], Completion],
+        self, listener: socket.socket, first: int, feed_first: EventSink, completion: Callable[[str], Completion]
     ) -> None:
         """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
         self._listener = listener
@@ -153,12 +141,10 @@ class Gathering:
         self._new_completion = completion
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
-        """Of each process that is recorded, in the order in which they joined."""
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
 
     def descriptors(self) -> Iterator[int]:
-        """Those that reports come through."""
         yield self._listener.fileno()
         yield from (member.stream.fileno() for member in self._members)
 
@@ -182,10 +168,9 @@ class Gathering:
                 member.stream.close()
                 self._members.remove(member)
                 if member.completion is not None and not self.are_killed:
-                    member.completion.assembly.fail_open("abort", "its process ended during the compile.", b"")
+                    member.completion.assembly.fail_open("abort", "its process ended during the compile.")
 
     def close(self) -> None:
-        """Take the rest, and disconnect."""
         self.read()
         for member in self._members:
             member.stream.close()
@@ -210,11 +195,7 @@ class Gathering:
 
 @contextmanager
 def gathering(
-    folder: Path,
-    request: RecordRequest,
-    first: int,
-    feed_first: EventSink,
-    completion: Callable[[str], Completion],
+    folder: Path, request: RecordRequest, first: int, feed_first: EventSink, completion: Callable[[str], Completion]
 ) -> Iterator[Gathering]:
     """Let the processes of a program report to a socket in `folder`, until the end of the block; as `Gathering`."""
     (folder / _REQUEST).write_bytes(frame_of(request))
@@ -246,35 +227,24 @@ class _Worker:
     child: Child
     resources: ExitStack
     job: CompileJob | None = None
-    """What it compiles now."""
     began_s: float = 0.0
     printed: int = 0
     """Bytes of its output before that."""
 
 
+@dataclass(slots=True)
 class CompileWorkers:
-    """Makes the compiles that are handed over, and feeds what comes of them to the completion of the script's process.
+    """Makes the compiles that are handed over, and feeds their events to the completion of the script's process."""
 
-    A context manager that ends the workers.
-    """
-
-    def __init__(
-        self,
-        completion: Completion,
-        request: RecordRequest,
-        folder: Path,
-        echo: Callable[[str], None] | None,
-    ) -> None:
-        self._completion = completion
-        self._request = request
-        self._folder = folder
-        self._echo = echo
-        self._most = request.jobs or default_jobs()
-        self._waiting: deque[CompileJob] = deque()
-        self._workers: list[_Worker] = []
-        self._outputs: dict[int, bytes] = {}
-        self.failed: set[int] = set()
-        """The compiles after which the program would have ended."""
+    _completion: Completion
+    _request: RecordRequest
+    _folder: Path
+    _echo: Callable[[str], None] | None
+    _waiting: deque[CompileJob] = field(default_factory=deque[CompileJob])
+    _workers: list[_Worker] = field(default_factory=list[_Worker])
+    _outputs: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    failed: set[int] = field(default_factory=set[int])
+    """The compiles after which the program would have ended."""
 
     def __enter__(self) -> CompileWorkers:
         return self
@@ -288,17 +258,18 @@ class CompileWorkers:
         return not self._waiting and all(worker.job is None for worker in self._workers)
 
     @property
+    def _most(self) -> int:
+        return self._request.jobs or default_jobs()
+
+    @property
     def is_full(self) -> bool:
-        """Whether so much waits that the script should wait too."""
         return len(self._waiting) >= _MOST_WAITING * self._most
 
     @property
     def output(self) -> bytes:
-        """What the compiles printed, in their order."""
         return b"".join(text for _, text in sorted(self._outputs.items()))
 
     def descriptors(self) -> Iterator[int]:
-        """Those that reports come through."""
         return (worker.child.fileno() for worker in self._workers if worker.job is not None)
 
     def take(self, event: events.HandedOver) -> None:
@@ -306,7 +277,6 @@ class CompileWorkers:
         self._begin()
 
     def read(self) -> None:
-        """Take what was reported, note what ended, and begin what waits."""
         for worker in list(self._workers):
             if worker.job is not None:
                 self._read(worker, worker.job)
@@ -350,7 +320,6 @@ class CompileWorkers:
         worker.printed = len(output)
 
     def _note_end(self, job: CompileJob, output: bytes) -> None:
-        """Let the script know, which may wait for the kernel."""
         self._outputs[job.number] = output
         if self._echo is not None and output:
             self._echo(output.decode("utf-8", "replace"))

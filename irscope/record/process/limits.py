@@ -8,6 +8,5 @@ from irscope.record.process.requests import default_jobs
 
 
 def run_limits(options: RecordingOptions) -> RunLimits:
-    """Memory, time and threads."""
     memory_bytes = round(options.values_memory_gib * 2**30)
     return RunLimits(memory_bytes, options.values_timeout_s, jobs=options.jobs or default_jobs())

@@ -37,8 +37,6 @@ class MessageError(RecordingError):
 
 
 class MessageWriter:
-    """Writes messages to a pipe, socket or file, each whole before the next; usable from several threads."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
@@ -57,8 +55,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class MessageReader:
-    """Turns the bytes of a stream, as they come, into messages."""
-
     def __init__(self) -> None:
         self._buffer = bytearray()
 
@@ -79,7 +75,6 @@ class MessageReader:
 
 
 def frame_of(message: object) -> bytes:
-    """The bytes of a message on a stream."""
     stream = io.BytesIO(bytes(_LENGTH.size))
     stream.seek(0, os.SEEK_END)
     _Pickler(stream, protocol=4).dump(message)
@@ -129,11 +124,8 @@ _HIGH_DESCRIPTOR, _ROOM = 1024, 32
 
 
 def serve_parent(descriptor: int, work: Callable[[Iterator[Any], Callable[[Any], None]], None]) -> int:
-    """Do the commands that come through a socket; returns the exit code.
-
-    `work` gets the commands, as they come, and a function that sends events.
-    """
-    _end_with_parent(0)
+    """Do the commands that come through a socket, with `work(commands, sink of events)`; returns the exit code."""
+    _end_with_parent()
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
@@ -163,8 +155,8 @@ def _out_of_the_way(descriptor: int) -> int:
     return moved
 
 
-def _end_with_parent(descriptor: int) -> None:
-    """Have this process's group ended once the other end of a pipe is closed, however that comes.
+def _end_with_parent() -> None:
+    """Have this process's group ended once the other end of standard input is closed, however that comes.
 
     A process in the group waits for it: it works on every system, while the compiler runs, and when this process is
     gone but what it started is not. To be called before there are threads, in a process that leads its group.
@@ -184,16 +176,15 @@ def _end_with_parent(descriptor: int) -> None:
     try:
         # No child of this process's, which may wait for all of its own.
         if os.fork() == 0:
-            _wait(descriptor)
+            _wait()
     finally:
         os._exit(0)
 
 
-def _wait(descriptor: int) -> None:
+def _wait() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     # Above all the pipe of events, whose end shows that the recording process is gone.
-    os.dup2(descriptor, 0)
     os.closerange(1, MOST_DESCRIPTORS)
     while os.read(0, 1):
         pass
@@ -269,7 +260,6 @@ def _identity_of(descriptor: int) -> tuple[int, int]:
 
 
 def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], None]], None]) -> int:
-    """Do something, and report its end; returns the exit code."""
     code = 0
     try:
         work(sink)
@@ -312,16 +302,11 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Reap:
-    """Have it wait for the end of a process."""
-
     number: int
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
 class Answer(RecordingEvent):
-    """What a fork server did."""
-
     number: int
     value: Any = None
     """What the function returned; the number of the process; or its exit code, a signal as a negative number."""

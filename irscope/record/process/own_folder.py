@@ -32,10 +32,7 @@ _ATTEMPTS = 5
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """A temporary folder that is removed at the end of the block; those of killed processes are removed first.
-
-    Raises MissingTool on a system that cannot record.
-    """
+    """A temporary folder until the end of the block; removes those of killed processes first. Raises MissingTool."""
     if not hasattr(os, "fork"):
         raise MissingTool("recording needs Linux; this system can read captures made there.")
     sweep()
@@ -66,7 +63,6 @@ def parent_of_temporaries() -> str | None:
 
 
 def sweep() -> None:
-    """Remove the folders of processes that were killed."""
     import fcntl
 
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
@@ -129,7 +125,6 @@ _SOCKET = "socket"
 
 
 def is_gathering(folder: Path) -> bool:
-    """Whether a recording takes reports in a folder."""
     return (folder / _SOCKET).exists()
 
 

@@ -28,10 +28,7 @@ _MOST_FILES = 200
 
 
 def _refuse_unknown_kernel(path: Path, kernel: str) -> None:
-    """Raise RecordingError where no function that a program could launch has the name of a kernel.
-
-    What cannot be decided by reading is left to the run: a program that imports other packages, or makes functions.
-    """
+    """Raise RecordingError where no function of a program has a kernel's name, as far as reading it decides that."""
     functions: dict[str, bool] = {}
     waiting, seen = [path], set[Path]()
     while waiting:
@@ -61,14 +58,12 @@ def _refuse_unknown_kernel(path: Path, kernel: str) -> None:
 
 
 def _name_of(node: ast.AST) -> str:
-    """What a node of a program reads: a name, an attribute, or a module that it imports."""
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _is_main_test(node: ast.AST, tree: ast.Module) -> bool:
-    """Whether a node is the left side of `if __name__ == "__main__":`."""
     tests = (one.test for one in tree.body if isinstance(one, ast.If))
     return any(isinstance(test, ast.Compare) and test.left is node for test in tests)
 
@@ -79,7 +74,6 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def imports_beside(tree: ast.Module, file: Path, root: Path) -> Iterator[tuple[str, list[Path]]]:
-    """The module of each import of a program's file, and the files beside the program, in `root`, that it may mean."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, list(_module_files(root, alias.name))) for alias in node.names)
@@ -91,7 +85,6 @@ def imports_beside(tree: ast.Module, file: Path, root: Path) -> Iterator[tuple[s
 
 
 def _module_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a module and of the packages around it, those that are there."""
     folder = root
     for part in filter(None, name.split(".")):
         for file in (folder / f"{part}.py", folder / part / "__init__.py"):
@@ -125,7 +118,6 @@ class KnownCompile:
     """The first stage that tells which arguments the kernel writes."""
 
     def of(self, capture: Capture) -> KnownCompile:
-        """The compile of this capture."""
         stage = next((name for name in ("ttir", "ttgir") if name in capture.stages), "")
         return replace(self, id=capture.id, stage=stage, text=capture.text(stage) if stage else "")
 
@@ -141,7 +133,6 @@ class RecordRequest(RecordingOptions):
     path: str = ""
     """The script, the file of the kernel, or the IR file; or the module, or nothing, as `way` says."""
     kernel: str = ""
-    """The kernel's name; empty for every one."""
     stage: str = ""
     """`text`: the stage whose artifact the text is."""
     text: str = ""
@@ -161,7 +152,6 @@ class RecordRequest(RecordingOptions):
     log_path: str = ""
     """Where the process's standard error goes, from which the diagnostics of each compile are read."""
     limit_s: float = 0.0
-    """Seconds after which a compile is ended; 0 if nothing ends it."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     compiler_log: bool = False
@@ -198,17 +188,13 @@ class CompileJob:
     """A compile that a script's process began, for a worker to go on with."""
 
     number: int
-    """In the script's process."""
     target: str
     name: str
-    """Of the kernel."""
     extension: str
-    """The stage that the compile began with, as Triton's source names it."""
     language: str
     source_key: str
     """What Triton's cache knows the source by."""
     key: str
-    """That of the compile."""
     options: dict[str, Any]
     """As the backend has parsed them."""
     texts: dict[str, str]
@@ -217,7 +203,6 @@ class CompileJob:
     """The module that goes into `stage`, in MLIR's generic form, which has the locations of block arguments too."""
     stage: str
     metadata: dict[str, Any]
-    """What the stages before it noted."""
     passes: int
     """How many passes they had."""
     environment: dict[str, str]
@@ -230,7 +215,6 @@ class CompileJob:
 
 
 def default_jobs() -> int:
-    """One for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -248,10 +232,7 @@ def request_for(
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit.
 
-    Args:
-        source: the file, or a `@triton.jit` function.
-        record_options: the options; without them, `keywords` as `RecordingOptions.of` takes them.
-        kernel: the kernel's name; empty for every one.
+    `source`: the file, or a `@triton.jit` function. `keywords`: in place of `record_options`, as its `of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
     try:
@@ -280,16 +261,15 @@ def request_for(
     request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
     if kernel and suffix == "py":
         _refuse_unknown_kernel(path, kernel)
-    if record_options.assume and (
-        record_options.signature is not None or record_options.into is not None or suffix in COMPILED_STAGES
-    ):
+    is_ir = record_options.into is not None or suffix in COMPILED_STAGES
+    if record_options.assume and (is_ir or record_options.signature is not None):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
         if suffix not in _MLIR_SUFFIXES:
             raise UsageError(f"--into is for files of MLIR ({', '.join(_MLIR_SUFFIXES)}), not for {path.name}.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
-    if suffix in COMPILED_STAGES or record_options.into is not None:
+    if is_ir:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
@@ -310,7 +290,6 @@ def request_for_command(record_options: RecordingOptions) -> RecordRequest:
 
 
 def _refuse_wrong_names(record_options: RecordingOptions, *backends: str) -> None:
-    """Raise TargetError for a target, and PlanError for a pass, that cannot be; nothing was started yet."""
     targets = [Target.parse(text) for text in record_options.targets]
     if record_options.interpreter is None:
         refuse_unknown_passes(record_options.plan, [one.backend for one in targets] or backends)
@@ -347,18 +326,16 @@ def _standard_input() -> str:
 
 
 def _checked(request: RecordRequest, name: str) -> RecordRequest:
-    """The request, with its mode; raises UsageError for options that do not fit."""
-    record_options = request
-    if record_options.signature is not None:
+    if request.signature is not None:
         if request.way not in ("file", "module"):
             raise UsageError("--signature compiles a kernel of a FILE.py or of -m MODULE.")
         if not request.kernel:
             raise UsageError(f"--signature needs a kernel: {name}::KERNEL.")
         return replace(request, mode="signature")
-    if record_options.constexprs:
+    if request.constexprs:
         raise UsageError("--constexpr goes with --signature: a script's launch has its own constants.")
-    if record_options.options:
-        names = ", ".join(dict(record_options.options))
+    if request.options:
+        names = ", ".join(dict(request.options))
         raise UsageError(
             f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture."
         )
@@ -368,10 +345,7 @@ def _checked(request: RecordRequest, name: str) -> RecordRequest:
 def request_from_capture(
     capture: Capture, record_options: RecordingOptions | None = None, **keywords: Any
 ) -> RecordRequest:
-    """The request to compile a capture's own `source` again; raises RecordingError where it holds none.
-
-    `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
-    """
+    """The request to compile a capture's own `source` again; raises RecordingError where it holds none."""
     record_options = record_options or RecordingOptions.of(keywords)
     is_planned = record_options.plan != capture.plan
     _refuse_wrong_names(

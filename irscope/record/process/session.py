@@ -31,6 +31,7 @@ from irscope.record.process.child import (
     Outcome,
     child_process,
     imports_torch_ahead,
+    last_lines,
     warm_children,
 )
 from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
@@ -39,7 +40,6 @@ from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import KnownCompile, RecordRequest, one_for_each_target, request_from_capture
 from irscope.store.shelf import StoredCaptures
 
-_LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
 _SHORT_WAIT_S = 0.02
 """Between looks at a process that closed the descriptor of its events."""
@@ -52,17 +52,13 @@ Ending = Literal["end", "timeout", "interrupt"]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """All that one recording process gave."""
-
     captures: StoredCaptures
     """Those of the first target, then those of the next."""
     script_ends: tuple[ScriptEnd, ...]
     """How the script ended, for each target that it ran to an end for."""
     notes: tuple[str, ...]
     output: str
-    """What the script and the compiler printed."""
     signal_number: int = 0
-    """The signal that interrupted it; 0 where none did."""
     refusals: tuple[tuple[str, IrscopeError], ...] = ()
     """(target, why) for each of several targets that nothing was recorded for."""
     stored: Mapping[str, Launch] = field(default_factory=dict[str, Launch])
@@ -102,11 +98,8 @@ def record_request(
 ) -> Recording:
     """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
-    `progress` gets a text of what is under way; `echo` gets what the child prints, as it comes. `keep` gets each
-    capture when its compile ends, and again when more is known of it.
-
-    Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
-    where that happened for each.
+    `keep` gets each capture when its compile ends, and again when more is known of it. Raises what the child refused
+    with, and RecordingError where it died before it began; of several targets, where that happened for each.
     """
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
@@ -170,12 +163,10 @@ def _record_one(
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
-    """The captures of the first process, and of each other those that are not among them yet."""
     files = [*recordings[0].files]
-    known = {file.facts.id for file in files}
     for captures in recordings[1:]:
+        known = {file.facts.id for file in files}
         files += [file for file in captures.files if file.facts.id not in known]
-        known |= {file.facts.id for file in captures.files}
     return StoredCaptures(files)
 
 
@@ -185,17 +176,13 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
         if assembly.refusal is not None:
             assembly.notes.append(f"A process was not recorded: {assembly.refusal.message}")
         if ending == "timeout" and assembly.longest_s > timeout_s:
-            assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", b"")
-        elif ending == "interrupt":
-            assembly.fail_open("interrupt", "interrupted.", b"")
+            assembly.time_out(timeout_s)
         else:
-            assembly.fail_open(
-                "interrupt", "the script had ended, and irscope ended this process during its compile.", b""
-            )
+            why = "the script had ended, and irscope ended this process during its compile."
+            assembly.fail_open("interrupt", "interrupted." if ending == "interrupt" else why)
 
 
 def _complete_failures(request: RecordRequest, completion: Completion, captures: StoredCaptures) -> int:
-    """Give the captures that failed in a pass the IR before it; returns the signal that interrupted that, or 0."""
     if request.snapshots != "triton":
         return 0
     try:
@@ -222,20 +209,19 @@ def _imports_of(request: RecordRequest) -> tuple[str, ...]:
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
-    """A capture that failed in a pass, with that pass and the IR just before it.
+    """A capture that failed in a pass, with that pass and the IR just before it, by another compile in the time left.
 
-    The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
-    from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
+    The passes on the LLVM dialect run together and are not printed.
     """
 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
     if capture.failure is None or "source" not in capture.stages or not capture.snapshots:
         return capture
-    if failed is not None and capture.text_before(failed) is not None:
-        return capture
-    if failed is None and not _may_have_failed_in_a_pass(capture.failure):
-        return capture
-    if left_s <= 0:
+    if failed is not None:
+        is_missing = capture.text_before(failed) is None
+    else:
+        is_missing = _may_have_failed_in_a_pass(capture.failure)
+    if not is_missing or left_s <= 0:
         return capture
     asked = RecordingOptions(plan=capture.plan, snapshots="all", timeout_s=left_s, interpreter=interpreter)
     again = record_request(request_from_capture(capture, asked)).whole().captures[0]
@@ -262,7 +248,6 @@ class _Followed:
         noted: Noted,
         stack: ExitStack,
     ) -> None:
-        """Start it; `stack` ends it."""
         self._progress = progress
         self._noted = noted
         server = self._server = stack.enter_context(LayoutServer(request.interpreter))
@@ -270,13 +255,7 @@ class _Followed:
         self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
         self.child: Child = stack.enter_context(
-            child_process(
-                RECORDING,
-                folder,
-                interpreter=request.interpreter,
-                echo=echo,
-                ahead=_imports_of(request),
-            )
+            child_process(RECORDING, folder, interpreter=request.interpreter, echo=echo, ahead=_imports_of(request))
         )
         request = replace(request, log_path=str(self.child.log), limit_s=request.timeout_s)
         self._timeout_s = request.timeout_s
@@ -289,7 +268,6 @@ class _Followed:
         self.child.send(request)
 
     def follow(self) -> tuple[Ending, Outcome]:
-        """Take events until there are no more, and end the processes; then all is made that was handed over."""
         ending = self._follow_program()
         self.others.are_killed = ending != "end"
         outcome = self.child.end()
@@ -357,7 +335,6 @@ class _Followed:
 
     @property
     def completions(self) -> list[Completion]:
-        """Of the program's first process, then of the others."""
         return [self.completion, *self.others.completions]
 
 
@@ -369,12 +346,9 @@ def check_end(
     timeout_s: float,
     stopped_by: int = signal.SIGINT,
 ) -> None:
-    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with.
-
-    `stopped_by`: the signal that interrupted it.
-    """
+    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with."""
     if ending == "timeout":
-        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
+        assembly.time_out(timeout_s, output)
     elif ending == "interrupt":
         by = "Ctrl-C" if stopped_by == signal.SIGINT else signal.Signals(stopped_by).name
         assembly.fail_open("interrupt", f"interrupted ({by}).", output)
@@ -383,10 +357,8 @@ def check_end(
     elif not assembly.done:
         if not assembly.compiling:
             if not assembly.numbers:
-                tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
-                raise RecordingError(
-                    f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
-                )
+                why = f"the recording process {outcome} before any kernel was compiled.\n{last_lines(output)}"
+                raise RecordingError(why.rstrip())
             assembly.notes.append(f"The recording process {outcome} after this compile.")
         why = ", as when the system is out of memory" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

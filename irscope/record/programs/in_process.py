@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn, overload
 
 from irscope.errors import UsageError
-from irscope.model.capture import Capture, SnapshotLevel, Target
+from irscope.model.capture import Capture, SnapshotLevel
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.compile.watch import Watch, watch_compiles
@@ -31,13 +31,12 @@ from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
 from irscope.record.process.requests import RecordRequest
-from irscope.record.programs.launch_watch import real_launches, virtual_launches
-from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, describe_environment
+from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, describe_environment, recorded_launches
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.patches import replaced, replaced_item
+from irscope.record.triton.patches import nothing, replaced, replaced_item
 from irscope.record.triton.versions import require_names, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
-from irscope.target import Target as target_Target
+from irscope.target import Target
 
 
 class Recorded(Sequence[Capture]):
@@ -103,11 +102,7 @@ def _captured_launches(
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())
         stack.enter_context(watch_compiles(watch))
-        stack.enter_context(
-            real_launches(watch.report)
-            if virtual is None
-            else virtual_launches(target, request.config, watch.report, dict(request.assume))
-        )
+        stack.enter_context(recorded_launches(watch, target, virtual is None))
         yield Recorded(assembly)
 
 
@@ -131,7 +126,6 @@ def _parser() -> _Parser:
 
 
 def register(shell: Any) -> None:
-    """Add the magic to a shell of IPython's."""
     shell.register_magic_function(lambda line, cell: run_cell(shell, line, cell), "cell", "irscope")
 
 
@@ -145,7 +139,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     plan = " ".join(f"-{rule}" for rule in asked.disable_pass)
     options = RecordingOptions.of({"plan": plan, "config": asked.config, "snapshots": asked.snapshots})
     present = None if asked.virtual or asked.target else triton_api.present_gpu()
-    virtual = None if present is not None else target_Target.parse(asked.target or DEFAULT_TARGET)
+    virtual = None if present is not None else Target.parse(asked.target or DEFAULT_TARGET)
     # Not `execution_count`, which is this cell's or the next one's, as the version of IPython has it.
     origin = (("cell", f"In [{len(shell.user_ns.get('In', ' ')) - 1}]"),)
     request = RecordRequest.of_options(options, mode="script")
@@ -169,13 +163,8 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
 @contextmanager
 def _quiet(shell: Any) -> Iterator[None]:
-    """Leave it to the caller to show an error: once."""
-    with replaced(shell, "showtraceback", _nothing), replaced(shell, "showsyntaxerror", _nothing):
+    with replaced(shell, "showtraceback", nothing), replaced(shell, "showsyntaxerror", nothing):
         yield
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """Show nothing."""
 
 
 @contextmanager

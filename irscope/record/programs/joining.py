@@ -33,7 +33,6 @@ _LONGEST_COMMAND = 120
 
 
 def program_environment(folder: Path) -> dict[str, str]:
-    """The variables that lead the Python processes of a program to the recording of a folder."""
     path = os.environ.get("PYTHONPATH")
     return {PROGRAM_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join([str(_HOOK), *([path] if path else [])])}
 
@@ -52,7 +51,6 @@ def recorded_processes(watch: Watch, begun: events.Begun, folder: Path) -> Itera
 
 
 def join(folder: Path) -> None:
-    """Record this process until its end."""
     try:
         connection = connected(folder)
     except OSError:
@@ -146,10 +144,7 @@ def _command() -> str:
 
 @contextmanager
 def _forks_joined(watch: Watch, after_fork: Callable[[], None] | None) -> Iterator[None]:
-    """Call `after_fork` in each forked process, which reports nothing otherwise.
-
-    A forked process that gets to the end of the block ends there.
-    """
+    """Call `after_fork` in each forked process, which reports nothing else; one that gets to the end ends there."""
     parent = os.getpid()
     fork = os.fork
 

@@ -38,8 +38,8 @@ def launch_contents(
 ) -> tuple[Any, tuple[tuple[str, str, str], ...]]:
     """Make a launch; gives what that gives, and the contents of its tensors as `LaunchRecord.with_contents` takes them.
 
-    None of these where the arguments are not the parameters of a `@triton.jit` function, one by one, and in a CUDA
-    graph's capture. `most_bytes`: of a tensor whose data are read. Waits for the GPU, before and after.
+    None where the arguments are not the parameters of a `@triton.jit` function, and in a CUDA graph's capture. Waits
+    for the GPU, before and after.
     """
     names: list[str] = list(getattr(getattr(kernel.src, "fn", None), "arg_names", []))
     torch = sys.modules.get("torch")
@@ -58,7 +58,6 @@ def launch_contents(
 
 
 def _tensors(names: list[str], values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """(path, tensor) of each argument that is one, as the launch's record names it."""
     for name, value in zip(names, values, strict=False):
         if isinstance(value, (tuple, list)):
             yield from _tensors([f"{name}[{index}]" for index in range(len(value))], tuple(value))
@@ -81,10 +80,7 @@ _ATTENTION = (
 
 @contextmanager
 def _watched_graphs(sink: EventSink, policy: ConfigPolicy | None = None) -> Iterator[None]:
-    """Report each kernel of TorchInductor's with its graph, before it is compiled, until the end of the block.
-
-    `policy`: which of its configurations are compiled where nothing can be timed; None on a real GPU.
-    """
+    """Report each kernel of TorchInductor's with its graph, before it is compiled; `policy` is None on a real GPU."""
     with ExitStack() as stack:
         patches = stack.enter_context(Patches())
 
@@ -108,10 +104,8 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> N
         code = generated[0] if isinstance(generated, tuple) else generated
         lines = _lines_of(graph)
         for kernel in read_output_code(str(getattr(code, "value", code))):
-            nodes = tuple(lines.get(node.name, node) for node in kernel.origin.nodes)
-            nodes = tuple(
-                replace(found, operator=node.operator) for found, node in zip(nodes, kernel.origin.nodes, strict=True)
-            )
+            nodes = kernel.origin.nodes
+            nodes = tuple(replace(lines.get(node.name, node), operator=node.operator) for node in nodes)
             sink(events.KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
             if unsaid and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
                 sink(events.Note(unsaid.pop()))
@@ -121,7 +115,6 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> N
 
 
 def _lines_of(graph: Any) -> Mapping[str, GraphNode]:
-    """The nodes of a graph that have a stack trace, with the line of Python of each, by name."""
     nodes = getattr(getattr(graph, "module", None), "graph", None)
     found: dict[str, GraphNode] = {}
     for node in getattr(nodes, "nodes", ()):
@@ -202,8 +195,8 @@ def virtual_launches(
 ) -> Iterator[None]:
     """Run what follows on the virtual GPU for a target, and report its launches and tunings.
 
-    `assume`: what `--assume` says; `limits`: tensors hold data, and launches are run on the CPU, within these;
-    `data_limit_bytes`: of each tensor whose data after a launch are reported then; 0 for none.
+    `limits`: tensors hold data, and launches are run on the CPU, within these; `data_limit_bytes`: of each tensor whose
+    data after a launch are reported then; 0 for none.
     """
     from irscope.record.virtual.gpu import virtual_gpu
 
@@ -251,16 +244,12 @@ def virtual_launches(
 
 @contextmanager
 def real_launches(sink: EventSink, data_limit_bytes: int = 0) -> Iterator[None]:
-    """Report the launches and tunings of what follows, on the GPU that is there.
-
-    `data_limit_bytes`: of each tensor whose data are reported; 0 for none.
-    """
+    """Report the launches and tunings of what follows, on the GPU that is there, with data of up to so many bytes."""
     with watched_autotuner(_timed(sink)), _watched_graphs(sink), _watched_first_launches(sink, data_limit_bytes):
         yield
 
 
 def _config_policy(text: str) -> ConfigPolicy:
-    """The configurations that `--config` selects: `first`, `all`, an index, or KEY=VALUE; raises UsageError."""
     if text == "first" or text == "all":
         return text
     name, equals, _ = text.partition("=")

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from irscope.errors import MissingTool
@@ -77,9 +76,7 @@ class Listening:
     def __enter__(self) -> Listening:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -166,7 +163,6 @@ class Listening:
     # Captures
 
     def _capture(self, src: Any, metadata: Mapping[str, Any], paths: Mapping[str, str], times: Any) -> Capture:
-        """Fold what Triton says of a compile as the events of a recording are."""
         target = triton_api.target_of(metadata["target"])
         backend = triton_api.make_backend(target)
         texts: dict[str, bytes | str] = {}

@@ -48,9 +48,8 @@ def recording(
 ) -> Iterator[tuple[Watch, events.Begun, Target]]:
     """Report the compiles of this process until the end of the block; what it needs on disk is in `folder`.
 
-    `joined`: whether this is a process of the program's own, which need not print to the log of the recording.
-
-    Yields what watches the compiles, the event that it began with, and the target.
+    `joined`: whether this is a process of the program's own. Yields what watches the compiles, the event that it began
+    with, and the target.
     """
     with _telling_of_untried(), _recording(request, sink, folder, joined=joined) as begun:
         yield begun
@@ -147,7 +146,6 @@ class SourceFiles:
 
 
 def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractContextManager[None]:
-    """Report the launches of what runs in the block: on the GPU if there is a `real` one, else on the virtual one."""
     from irscope.record.programs.launch_watch import real_launches, virtual_launches
 
     request = watch.request
@@ -161,7 +159,6 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
 
 
 def _limits_of(request: RecordRequest) -> RunLimits | None:
-    """What the CPU may take to run a launch; None where no launch is run."""
     if not request.computes:
         return None
     from irscope.record.process.limits import run_limits
@@ -176,10 +173,7 @@ def _prints_to(log: str) -> bool:
 
 
 def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> events.Begun:
-    """Versions, platform and tools of this process.
-
-    `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
-    """
+    """Versions, platform and tools of this process; `gpu`: the name of what runs the launches, where it is `real`."""
     torch_version = ""
     with contextlib.suppress(PackageNotFoundError):
         torch_version = version("torch")

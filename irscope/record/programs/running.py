@@ -1,15 +1,8 @@
 """Runs the program of a request: a file, a module, the text of standard input, tests, a notebook; or a dry run of it.
 
-What it writes by a relative path lands in the copy, which is removed with the recording. By an absolute path it would
-reach the real folder: Python refuses that, with a PermissionError. What a library written in C or another program opens
-by an absolute path is not seen, nor are writes outside the working folder.
-
-With IPython installed, its shell runs the cells, magics included. Without it, lines that begin with `%`, `!` or `?` are
-left out, and a cell that begins with `%%` as a whole; each is said.
-
-Tests run one after another here: options of plugins that spread them over processes are switched off. Assertions are
-not rewritten by pytest, since the virtual GPU rewrites them itself, and neither the cache of pytest nor a coverage
-report is written.
+In a dry run what it writes by a relative path lands in a copy, which is removed; by an absolute path into the real
+folder, Python refuses it. Without IPython, its lines in a notebook are left out, and each is said. Tests run in one
+process, and without pytest's rewriting of assertions: the virtual GPU rewrites them itself.
 """
 
 from __future__ import annotations
@@ -64,10 +57,7 @@ def _working_folder() -> Path:
 
 
 def move_to_scratch_copy(folder: Path) -> None:
-    """Change to a copy of the working folder, in `folder`, until the end of this process and of those that it starts.
-
-    Raises RecordingError if the working folder is too large to be copied.
-    """
+    """Change to a copy of the working folder, for good; raises RecordingError if it is too large."""
     real = Path.cwd()
     if folder.resolve().is_relative_to(real.resolve()):
         raise RecordingError(
@@ -161,10 +151,7 @@ def run_module(name: str, arguments: tuple[str, ...]) -> None:
 
 
 def import_file(path: Path) -> dict[str, Any]:
-    """A file's namespace, without running what is under `if __name__ == "__main__"`.
-
-    A file in a package is imported as the module of it that it is, so that its relative imports work.
-    """
+    """A file's namespace, without running what is under `if __name__ == "__main__"`; as the module of a package."""
     parts, root = _module_of(path)
     _set_up(str(path), (), root)
     if len(parts) > 1:
@@ -187,7 +174,6 @@ def import_file(path: Path) -> dict[str, Any]:
 
 
 def import_module(name: str) -> dict[str, Any]:
-    """A module's namespace, found from the working folder as `python -m` finds it."""
     _set_up("-m", (), _working_folder())
     return vars(importlib.import_module(name))
 
@@ -204,11 +190,7 @@ def _module_of(path: Path) -> tuple[tuple[str, ...], Path]:
 
 
 def _set_up(name: str, arguments: tuple[str, ...], folder: Path) -> None:
-    """Set the arguments and the path; raises RecordingError if kernels would run in Triton's interpreter.
-
-    They stay so until the end of this process, as with Python: threads, `atexit` and `pickle` still need them then.
-    `folder`: where Python looks for modules first.
-    """
+    """Set the arguments and the path for good; raises RecordingError if kernels would run in Triton's interpreter."""
     if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
         raise RecordingError(
             f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
@@ -233,7 +215,6 @@ def _with_text(filename: str, source: str) -> None:
 
 
 def _new_main(filename: str) -> ModuleType:
-    """A new module as `__main__`, until the end of this process."""
     main = ModuleType("__main__")
     main.__file__ = filename
     vars(main).update(__builtins__=builtins, __cached__=None, __annotations__={})
@@ -260,7 +241,6 @@ class _NotebookCell:
 
 
 def _read_cells(path: Path) -> tuple[_NotebookCell, ...]:
-    """The code cells of a notebook; raises RecordingError for what is none."""
     try:
         content: Any = json.loads(path.read_text("utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
@@ -375,13 +355,10 @@ class _Watcher:
         if report.failed:
             self.failed.setdefault(report.nodeid, _first_line(report))
 
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.failed.setdefault(report.nodeid, _first_line(report))
+    pytest_collectreport = pytest_runtest_logreport
 
 
 def _run_tests(watch: Watch) -> ScriptEnd:
-    """Run the tests of a request; raises MissingTool without pytest, and RecordingError where no test could be run."""
     if importlib.util.find_spec("pytest") is None:
         raise MissingTool("--pytest needs pytest in the Python that records: pip install pytest.")
     import pytest
@@ -453,5 +430,4 @@ def run_program(watch: Watch) -> ScriptEnd:
 
 
 def import_program(request: RecordRequest) -> dict[str, Any]:
-    """The namespace of the file or module that a request names, without what is under `__name__ == "__main__"`."""
     return import_module(request.path) if request.way == "module" else import_file(Path(request.path))

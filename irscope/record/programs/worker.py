@@ -1,9 +1,7 @@
 """The process that records: it does what a RecordRequest or a CompileJob asks for, and reports it as events.
 
-`python -m irscope.record FD` reads commands from the socket FD, and writes its events to it. The user's script runs
-here, and the compiler may abort here: events already written survive that. The workers of a recording and of a pool are
-such processes too: they make compiles that need no script, those that a script's process began and those from a stage's
-text.
+`python -m irscope.record FD` reads commands from the socket FD, and writes its events to it. The compiler may abort
+here: events already written survive that.
 """
 
 from __future__ import annotations
@@ -75,10 +73,7 @@ def main(descriptor: int) -> None:
 
 
 def import_compiler() -> tuple[str, str]:
-    """Import what a worker would first; returns Triton's version and a text that changes with every rebuild of it.
-
-    For the process that workers are forked from, which may have one thread and no MLIR context: it compiles nothing.
-    """
+    """Import what a worker would first, and compile nothing; returns Triton's version and its fingerprint."""
     triton_api.silence_known_noise()
     triton_api.require_triton()
     triton_api.backend_classes()
@@ -119,7 +114,6 @@ def _resume(job: CompileJob, sink: EventSink) -> None:
 
 
 def _load_error(kernel: Any, target: Target) -> Exception | None:
-    """What the part raises as it loads a kernel, if it does."""
     with Patches() as patches:
         install_driver(part_of(f"{target.backend}:{target.arch}"), target.arch, None, None, patches)
         try:
@@ -129,12 +123,7 @@ def _load_error(kernel: Any, target: Target) -> Exception | None:
     return None
 
 
-def work(
-    request: RecordRequest,
-    sink: EventSink,
-    folder: Path,
-    around: _AroundScript | None = None,
-) -> None:
+def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundScript | None = None) -> None:
     """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
     if request.dry and request.mode != "text":
         move_to_scratch_copy(folder)
@@ -152,7 +141,6 @@ def work(
 
 
 def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
-    """Run the command of a request in place of this process; raises RecordingError if there is no such program."""
     os.environ.update(program_environment(folder))
     program, *_ = request.arguments
     try:
@@ -165,7 +153,6 @@ def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
 
 
 def _handover(watch: Watch, folder: Path) -> Handover | None:
-    """What hands the compiles of launches over; None where all is compiled here, one after another."""
     request = watch.request
     # A launch that is run needs its IR at once.
     if (

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,7 +50,6 @@ def silence_known_noise() -> None:
 
 
 def compile_function() -> Any:
-    """`triton.compile`, as it stands now."""
     return compile_owners()[0].compile
 
 
@@ -70,14 +69,12 @@ def jit_function_class() -> Any:
 
 
 def compiled_kernel_class() -> Any:
-    """The class of what `triton.compile` returns."""
     from triton.compiler.compiler import CompiledKernel
 
     return CompiledKernel
 
 
 def code_generator_class() -> Any:
-    """The front end: makes Triton IR of a function's Python."""
     from triton.compiler.code_generator import CodeGenerator
 
     return CodeGenerator
@@ -108,7 +105,6 @@ def timed_functions(backends: Iterable[type]) -> Iterator[tuple[Any, str, str]]:
 
 
 def dtype_named(name: str) -> Any:
-    """A type of `triton.language` by its name there, or None."""
     import triton.language as tl
 
     value = getattr(tl, name, None)
@@ -116,14 +112,12 @@ def dtype_named(name: str) -> Any:
 
 
 def gpu_target(target: Target) -> Any:
-    """A target as Triton's own type."""
     from triton.backends.compiler import GPUTarget
 
     return GPUTarget(target.backend, int(target.arch) if target.arch.isdigit() else target.arch, target.warp_size)
 
 
 def target_of(gpu: Any) -> Target:
-    """A target of Triton's own type, as irscope's."""
     return Target(gpu.backend, str(gpu.arch), int(gpu.warp_size))
 
 
@@ -207,12 +201,10 @@ def backend_modules(backend: type) -> tuple[ModuleType, ...]:
 
 
 def is_compiler_module(value: Any) -> bool:
-    """Whether a value is one of the compiler's own C++ modules (`ir`, `passes`, `nvidia`, …)."""
     return isinstance(value, ModuleType) and value.__name__.startswith("triton._C")
 
 
 def is_mlir_module(value: Any) -> bool:
-    """Whether what a stage returned is an MLIR module, not a text or a binary."""
     return hasattr(value, "get_entry_func_name")
 
 
@@ -232,14 +224,12 @@ def new_context(*backends: Any) -> Any:
 
 
 def layout_builder(context: Any) -> Any:
-    """A builder that converts layouts: between types of values, Gluon's objects and linear layouts."""
     from triton._C.libtriton import gluon_ir
 
     return gluon_ir.GluonOpBuilder(context)
 
 
 def parse_module(path: Path, context: Any) -> Any:
-    """The MLIR module in a file."""
     from triton._C.libtriton import ir
 
     module = ir.parse_mlir_module(str(path), context)
@@ -257,31 +247,24 @@ def parse_text(text: str, context: Any, folder: str | None, name: str = "module.
 
 def printed(module: Any, *, generic: bool = False) -> str:
     """A module without its locations, in MLIR's custom form or in its generic one, which names every type."""
-    if not generic:
-        return str(module.str_nodebug())
-    from triton._C.libtriton import ir
-
-    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
-    return _without_mark(str(module.str_nodebug()))
+    return _generic(module, module.str_nodebug) if generic else str(module.str_nodebug())
 
 
 def generic_text(module: Any) -> str:
     """A module in MLIR's generic form, which holds all of it: parsed, it is the same, names of values included."""
-    from triton._C.libtriton import ir
+    return _generic(module, lambda: str(module))
 
+
+def _generic(module: Any, print_: Callable[[], Any]) -> str:
     # MLIR prints what it cannot verify in the generic form, and a module may have no attribute without a dialect.
-    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
-    return _without_mark(str(module))
-
-
-def _without_mark(text: str) -> str:
+    module.set_attr(_GENERIC, location_builder(module).get_unit_attr())
+    text = str(print_())
     for written in (f"{_GENERIC}, ", f", {_GENERIC}", f" {{{_GENERIC}}}"):
         text = text.replace(written, "", 1)
     return text
 
 
 def location_builder(module: Any) -> Any:
-    """A builder of locations: `create_loc(file, line, column)`, `create_name_loc(name, location)`."""
     from triton._C.libtriton import ir
 
     return ir.builder(module.context)
@@ -323,17 +306,13 @@ def cache_invalidating_environment() -> dict[str, str]:
 
 
 def language_of(name: str) -> Any:
-    """Triton's enumerator for `triton` or `gluon`."""
     from triton.backends.compiler import Language
 
     return Language.GLUON if name == "gluon" else Language.TRITON
 
 
 def nvidia_tools() -> dict[str, Path]:
-    """The programs of the CUDA toolkit that the wheel carries: ptxas, nvdisasm, cuobjdump. Does not import Triton.
-
-    As in Triton, TRITON_NVDISASM_PATH names another nvdisasm.
-    """
+    """The programs of the CUDA toolkit in the wheel, by name; TRITON_NVDISASM_PATH names another nvdisasm."""
     folder = package_folder() / "backends" / "nvidia" / "bin"
     tools = [(path.name, path) for path in sorted(folder.glob("*"))]
     tools.append(("nvdisasm", Path(os.environ.get("TRITON_NVDISASM_PATH", ""))))
@@ -377,10 +356,7 @@ def knob(group: str, name: str, value: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def private_cache(folder: Path) -> Iterator[None]:
-    """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written.
-
-    Its keys name Triton by its version: a digest of all its files, which Triton makes in each process, takes 0.4 s.
-    """
+    """Move Triton's cache to a folder until the end of the block, with a key that names Triton by its version: fast."""
     from triton.runtime import cache
 
     with knob("cache", "dir", str(folder)), replaced(cache, "triton_key", triton_version):
@@ -417,14 +393,10 @@ def fresh_kernels_in_memory() -> Iterator[None]:
 
 
 def active_gpu_target() -> Any:
-    """The active driver's target, as Triton's own type; raises what Triton raises without one."""
-    from triton.runtime.driver import driver
-
-    return driver.active.get_current_target()
+    return active_driver().get_current_target()
 
 
 def active_target() -> Target:
-    """The active driver's target; raises TargetError without one."""
     try:
         return target_of(active_gpu_target())
     except Exception as error:
@@ -476,10 +448,7 @@ def compiler_state() -> Any:
 
 
 def parsed_source(job: Any, parse: Any) -> Any:
-    """A source for `triton.compile` whose front end has run: `parse(context)` gives the module that it goes on with.
-
-    `job`: with the kernel's `name`, the `extension`, `language` and `source_key` of the source, and its `texts`.
-    """
+    """A source for `triton.compile` whose front end has run: `parse(context)` gives the module that it goes on with."""
     from triton.compiler.compiler import ASTSource
 
     class ParsedSource(ASTSource):
@@ -510,13 +479,11 @@ def use_torch_memory() -> None:
 
 
 def active_driver() -> Any:
-    """The driver that launches kernels."""
     from triton.runtime.driver import driver
 
     return driver.active
 
 
 def current_stream() -> int:
-    """The current stream of the current device, as Triton's launcher takes it."""
     active = active_driver()
     return active.get_current_stream(active.get_current_device())

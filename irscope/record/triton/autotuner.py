@@ -21,7 +21,6 @@ from irscope.record.triton.api import jit_function_class
 from irscope.record.triton.patches import Patches, replaced
 
 _PLACEHOLDER_MS = 1.0
-"""The time that is given for everything."""
 
 
 def call_once(
@@ -33,10 +32,7 @@ def call_once(
 
 
 def install_benchmarks(patches: Patches, on_read: Callable[[Any], Any]) -> None:
-    """Make the functions of `triton.testing` call what they time once, and plot nothing.
-
-    `on_read` is called with the times that the program reads, and returns what it gets.
-    """
+    """Make the functions of `triton.testing` call what they time once; `on_read` gives the times for the program."""
     import triton.testing as testing
 
     def do_bench(
@@ -103,18 +99,15 @@ def configuration_under_way(kernel: str) -> Autotuning | None:
 
 @contextmanager
 def configuration_set(kernel: str, tuning: Autotuning) -> Iterator[None]:
-    """Say which configuration this thread compiles a kernel with, until the end of the block."""
     with replaced(_thread, "under_way", (*_thread.under_way, lambda: (kernel, tuning))):
         yield
 
 
 def is_timing() -> bool:
-    """Whether this thread's launches are made by the autotuner, to find the fastest configuration."""
     return _thread.is_timing
 
 
 def is_rehearsal() -> bool:
-    """Whether this thread's launches only try the one configuration that the script's own launch then uses."""
     return _thread.is_rehearsal
 
 
@@ -134,7 +127,6 @@ class _Tuning:
     compiles_one: bool = False
     """Whether the first configuration that compiles is the only one."""
     compiled: int | None = None
-    """The index of that configuration."""
 
 
 @contextmanager
@@ -230,13 +222,9 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
 
 
 class _DeferredTimes(list[float]):
-    """The times of a configuration whose kernels are being compiled: those of all that compile are equal.
-
-    To find that a configuration is not faster than one that compiles, it need not be waited for.
-    """
+    """The times of a configuration whose kernels are being compiled; only a comparison that depends on them waits."""
 
     def __init__(self, times: list[float], kernels: list[Any], refused: tuple[type[BaseException], ...]) -> None:
-        """`refused`: the errors after which the autotuner goes on, with infinite times."""
         super().__init__(times)
         self._kernels = kernels
         self._refused = refused
@@ -292,10 +280,7 @@ def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _innermost(value: Any) -> Any:
-    """The `@triton.jit` function within autotuners, heuristics and whatever else has `fn` and `run`; None if none is.
-
-    What has every attribute that it is asked for (a mock, a module that is imported when it is used) has no `fn`.
-    """
+    """The `@triton.jit` function within autotuners, heuristics and what else has `fn` and `run`; None if none is."""
     kernel_class, missing = jit_function_class(), object()
     for _ in range(_MOST_WRAPPERS):
         if isinstance(value, kernel_class):

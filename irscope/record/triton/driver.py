@@ -22,7 +22,7 @@ from irscope.ir.asm.resources import parse_elf, read_cubin
 from irscope.model.capture import Target
 from irscope.record.triton.api import gpu_target
 from irscope.record.triton.autotuner import call_once, is_rehearsal
-from irscope.record.triton.patches import Patches, replaced_item
+from irscope.record.triton.patches import Patches, nothing, replaced_item
 
 _IsHost = Callable[[Any], bool]
 """Whether an object with a method `data_ptr` is a tensor in host memory that the driver does not know."""
@@ -34,11 +34,7 @@ _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 def _check_arguments(
     source: Any, metadata: Any, arguments: tuple[Any, ...], backend_name: str, is_host: _IsHost
 ) -> None:
-    """Raise what Triton raises for a pointer argument that the GPU cannot reach.
-
-    `source`: what was compiled, Triton's `ASTSource`; another kind has no signature, and is not checked. `metadata`:
-    the compiled kernel's. `arguments`: the launch's, constants included. `backend_name`: `nvidia` or `amd`.
-    """
+    """Raise what Triton raises for a pointer argument that the GPU cannot reach; `arguments`: constants included."""
     signature = getattr(source, "signature", None)
     if not isinstance(signature, dict):
         return
@@ -79,10 +75,9 @@ def refusal_of(backend_name: str) -> str:
 
 
 def binary_use(binary: bytes, name: str) -> tuple[int, int]:
-    """(registers, spilled words) of one kernel of a cubin or an hsaco file, as the driver reports them on loading.
+    """(registers, spilled words) of one kernel of a cubin or an hsaco file (`.vgpr_count`), as the driver reports them.
 
-    Source: for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`). A binary that cannot be
-    read gives 32 registers as a placeholder value, and no spills; never 0 registers, for scripts divide by that number.
+    Of a binary that cannot be read 32 registers and no spills; never 0 registers, by which scripts divide.
     """
     registers: int | None = None
     spills = 0
@@ -120,7 +115,6 @@ class CublasLt:
 
 
 def install_cublas(patches: Patches) -> None:
-    """Replace cuBLAS, until `patches` are closed."""
     from triton._C.libtriton import nvidia
 
     if hasattr(nvidia, "cublas"):
@@ -136,7 +130,7 @@ def profiler_replacements(patches: Patches) -> dict[str, Callable[[ModuleType], 
         ),
         # There is no profile to read: `finalize` wrote none.
         "triton.profiler.viewer": lambda viewer: patches.set_known(
-            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing}
+            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": nothing, "read": nothing}
         ),
     }
 
@@ -148,17 +142,13 @@ def _profiler_answers() -> dict[str, Any]:
         "enter_op exit_op enter_instrumented_op exit_instrumented_op init_function_metadata "
         "destroy_function_metadata add_metrics"
     )
-    return dict.fromkeys(names.split(), _nothing) | {
+    return dict.fromkeys(names.split(), nothing) | {
         "start": lambda *_, **__: next(sessions),
         "get_data": lambda *_, **__: "[]",
         "get_data_msgpack": lambda *_, **__: b"\x90",
         "advance_data_phase": lambda *_, **__: 0,
         "is_data_phase_complete": lambda *_, **__: True,
     }
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
 
 
 OnLaunch = Callable[[Any, tuple[int, int, int], Any, tuple[Any, ...]], None]
@@ -180,13 +170,7 @@ class _DeviceIndex(int):
         return id(self)
 
 
-def _nothing_of_driver(*_: Any) -> None:
-    """Stands in for methods that select the device, free memory or print: there is nothing to do."""
-
-
 class _VirtualUtils:
-    """What Triton asks of a driver's native part."""
-
     def __init__(self, part: DevicePart) -> None:
         self._properties = {
             "max_shared_mem": part.shared_bytes_per_block,
@@ -212,7 +196,7 @@ class _VirtualUtils:
         """The module, the function, registers, spills and the most threads a block may have."""
         return name, name, *binary_use(binary, name), self._part.threads_per_block
 
-    unload_module = set_current_device = set_printf_fifo_size = _nothing_of_driver
+    unload_module = set_current_device = set_printf_fifo_size = nothing
 
     def get_current_device(self) -> int:
         return 0
@@ -283,10 +267,7 @@ class _VirtualLauncher:
 
 
 class _VirtualDriver:
-    """A driver as `triton.runtime.driver.set_active` takes it."""
-
     def __init__(self, part: DevicePart, target: Any, on_launch: OnLaunch | None, bare_interface: Any) -> None:
-        """As `install_driver`; `target`: backend, architecture and warp size, as Triton's own target object."""
         self.part = part
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
@@ -310,7 +291,7 @@ class _VirtualDriver:
         return self._device
 
     # A profiler needs no memory where nothing runs, and no cache has to be cleared.
-    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing_of_driver
+    set_current_device = clear_cache = allocate_default_profile_scratch = nothing
 
     def get_current_stream(self, device: int | None = None) -> int:
         return 0
@@ -344,9 +325,6 @@ class _VirtualDriver:
         module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
         return module.ty_to_cpp(ty)
 
-    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
-        return args
-
     @staticmethod
     def is_active() -> bool:
         return True
@@ -364,7 +342,6 @@ class _VirtualDriver:
             self._functions.add(function)
 
     def release(self) -> None:
-        """Unload all kernels, and remove them from the caches of their functions."""
         for kernel in self._kernels:
             kernel.module = kernel.function = kernel._run = None
         for function in self._functions:
@@ -378,9 +355,8 @@ def install_driver(
 ) -> _VirtualDriver:
     """Make a virtual GPU the one that Triton compiles for, until `patches` are closed.
 
-    `part`: the device whose properties it reports. `arch`: the architecture to compile for; that of `part`, or a
-    relative of it that has no row of its own. `bare_interface`: the device interface for a program that has not
-    imported torch.
+    `part`: the device whose properties it reports, for an architecture `arch` that may have no part of its own.
+    `bare_interface`: the device interface for a program that has not imported torch.
     """
     from triton.backends import backends
     from triton.compiler.compiler import CompiledKernel

@@ -34,36 +34,31 @@ from irscope.target import KNOWN_TARGETS, nearest_targets
 from irscope.tools import run_tool
 
 _DIGEST_DIGITS = 16
-"""Hex digits of SHA-256 per digest."""
 
 _LARGE_BYTES = 1 << 20
 _MOST_REMEMBERED = 64
 
 _ELF_HEADER_BYTES = 64
 _LOADED = 1
-_seen: dict[str, dict[str, Any]] = {}
-"""By path: the file's state and its digest, as known to this process."""
 
 
 def digest_of_file(path: Path) -> str:
-    """A digest of a file's contents; of a shared library, of the loaded parts only, so that stripping changes nothing.
-
-    Raises OSError where it cannot be read.
-    """
+    """A digest of a file's contents, of a shared library of the loaded parts alone: stripping changes nothing."""
     state = path.stat()
     # The inode's change time cannot be set back, so it shows a file that was replaced in place.
-    known = [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
-    name = _resolved(path)
-    large = state.st_size >= _LARGE_BYTES
-    if large and name not in _seen:
-        _seen.update({key: row for key, row in _remembered().items() if key not in _seen})
-    row = _seen.get(name)
-    if row is not None and row["state"] == known:
+    known = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev)
+    return _digest_of(_resolved(path), known)
+
+
+@cache
+def _digest_of(name: str, state: tuple[int, ...]) -> str:
+    is_large = state[0] >= _LARGE_BYTES
+    row = _remembered().get(name) if is_large else None
+    if row is not None and row["state"] == list(state):
         return row["digest"]
-    digest = _digest(path, state.st_size)
-    _seen[name] = {"state": known, "digest": digest}
-    if large:
-        _remember(name, _seen[name])
+    digest = _digest(Path(name), state[0])
+    if is_large:
+        _remember(name, {"state": state, "digest": digest})
     return digest
 
 
@@ -73,7 +68,6 @@ def _resolved(path: Path) -> str:
 
 
 def _digest_of_tree(path: Path) -> str:
-    """A digest of a file, or of all files in a folder with their names; an empty string if there is none."""
     if path.is_file():
         return digest_of_file(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -82,7 +76,6 @@ def _digest_of_tree(path: Path) -> str:
 
 
 def short_digest(data: bytes) -> str:
-    """The first hex digits of SHA-256."""
     return hashlib.sha256(data).hexdigest()[:_DIGEST_DIGITS]
 
 
@@ -99,10 +92,7 @@ def _digest(path: Path, size: int) -> str:
 
 
 def _loaded_ranges(header: bytes, data: mmap.mmap) -> list[tuple[int, int]]:
-    """The (start, end) of each loaded segment of a 64-bit little-endian ELF file; empty for any other file.
-
-    Symbol tables and debug information are not loaded. Source: the System V ABI, ELF-64 object file format.
-    """
+    """The (start, end) of each loaded segment of a 64-bit ELF file (System V ABI); empty for any other."""
     if not header.startswith(b"\x7fELF\x02\x01"):
         return []
     (offset,) = struct.unpack_from("<Q", header, 32)
@@ -146,7 +136,6 @@ _SOURCES = ("compiler/**/*.py", "language/**/*.py", "backends/*.py", "knobs.py")
 _PRINTS_ONLY = re.compile(r"DUMP(?!_MIR)|TIMING|DIAGNOSTICS|LLVM_DEBUG|MULTITHREADING|VERSION_CHECK|REPRODUCER")
 
 _IN_THE_OPTIONS = ("TRITON_DEFAULT_FP_FUSION", "TRITON_FORCE_DISABLE_FP_FUSION", "TRITON_OVERRIDE_ARCH")
-"""These are part of the launch's options."""
 
 _NOT_IN_TRITONS_KEY = (
     "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",
@@ -173,10 +162,7 @@ _YES, _NO = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n")
 
 
 def compiler_parts(target: Target, backend: Any, extern_libs: Iterable[tuple[str, str]] = ()) -> Rows:
-    """(file, digest of its contents) for all that makes a target's code; the same for the same wheel anywhere.
-
-    `backend`: Triton's compiler class for the target. `extern_libs`: (name, path) of the bitcode linked in.
-    """
+    """(file, digest of its contents) for all that makes a target's code, bitcode of `extern_libs` (name, path) too."""
     linked = {f"bitcode {name}": Path(path) for name, path in extern_libs}
     files = _files_of(triton_api.package_folder(), backend)
     rows = {name: path for name, path in files if path not in linked.values()}
@@ -207,8 +193,7 @@ def _name(path: Path, folder: Path) -> str:
 def code_variables(backend: str) -> Rows:
     """(name, value) of the current environment variables that decide the code of a backend (`cuda`, `hip`).
 
-    Triton's own list for its cache key, without those that only print, and with those that are missing there. A path is
-    replaced by a digest of its contents.
+    Triton's own list for its cache key, without those that only print, and with those that are missing there.
     """
     values = triton_api.cache_invalidating_environment()
     values |= {name: os.environ[name] for name in _NOT_IN_TRITONS_KEY if os.environ.get(name)}
@@ -250,17 +235,13 @@ _DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 
 
 def _compiler_variables() -> dict[str, str]:
-    """The environment variables that a Triton may read where code is made, more rather than too few."""
     return {
         name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name not in _DECIDE_NOTHING
     }
 
 
 def compiler_fingerprint() -> str:
-    """A text that changes with the installed Triton: its Python, its libraries, its tools, and what it is told.
-
-    It is equal for two environments only where one IR gives the same code for any target.
-    """
+    """A text that changes with the installed Triton: its Python, its libraries, its tools, and what it is told."""
     rows = {
         row
         for backend in triton_api.backend_classes()
@@ -280,9 +261,8 @@ _FILES = (
 
 
 def installed_identity() -> str:
-    """A text that changes with each installation, and with the variables that it reads and the files that they name.
-
-    Empty where a variable names a folder, whose contents may change; raises MissingTool without a Triton.
+    """A text that changes with each installation, and with the variables and files that it reads; empty where one of
+    these is a folder. Raises MissingTool without a Triton.
     """
     variables = sorted(_compiler_variables().items())
     named = [Path(value) for _, value in variables if os.sep in value]
@@ -301,10 +281,7 @@ _PROCESSOR = re.compile(rb"\0(gfx[0-9a-f]{3,4})(?=\0)")
 
 
 def check_architecture(target: Target) -> None:
-    """Raise TargetError for an architecture that neither irscope knows nor the installed Triton's own tools.
-
-    A newer Triton's new architecture is taken: its ptxas lists it, its AMD library names it.
-    """
+    """Raise TargetError for an architecture that neither irscope knows nor the installed Triton's own tools list."""
     if target in KNOWN_TARGETS or target.backend not in ("cuda", "hip"):
         return
     taken = _listed_by_ptxas(target) if target.backend == "cuda" else _named_in_libraries(target)
@@ -348,10 +325,7 @@ _PLUGINS = ("TRITON_PASS_PLUGIN_PATH", "TRITON_PLUGIN_PATHS")
 
 
 def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
-    """Raise PlanError for a rule that no pass of this Triton can match; what cannot be decided is left to the compile.
-
-    `backends`: those that are compiled for, where they are known.
-    """
+    """Raise PlanError for a rule that no pass of this Triton, for `backends` if they are known, can match."""
     rules = [rule for rule in (*plan.disabled, *plan.only) if rule.name != "*"]
     if not rules or any(name in os.environ for name in _PLUGINS):
         return
@@ -386,7 +360,6 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
 
 
 def _refuse_unknown_step(folder: Path, rule: PassRule) -> None:
-    """Raise PlanError for a step of ptxas that is none of its options, nor one that Triton gives it."""
     name = rule.name.removeprefix(ptxas.PREFIX)
     if name in ptxas.KNOWN or (tool := triton_api.nvidia_tools().get("ptxas")) is None:
         return
@@ -445,7 +418,6 @@ def _has_argument(folder: Path, *names: str) -> bool:
 
 
 def probe() -> dict[str, Any]:
-    """Versions, supported and refused targets, the GPU, and the tools in the package."""
     answer: dict[str, Any] = dict.fromkeys(("error", "triton", "untried", "torch", "gpu"), "")
     answer |= {"backends": [], "targets": [], "refused": [], "tools": {}}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -478,10 +450,7 @@ if __name__ == "__main__":
 
 
 def filecheck_program() -> Path:
-    """FileCheck: that of the installed Triton (3.6 to 3.9 carry it beside their modules), else one on the PATH.
-
-    Raises MissingTool where there is neither.
-    """
+    """FileCheck: that of the installed Triton (3.6 to 3.9 carry it), else one on the PATH; raises MissingTool."""
     try:
         program = package_folder() / "FileCheck"
         if program.is_file() and os.access(program, os.X_OK):

@@ -63,8 +63,6 @@ _Enumerated = ctypes.CFUNCTYPE(None, _Pointer, _Pointer)
 
 
 class _Library:
-    """One of the libraries that hold an LLVM."""
-
     def __init__(self, path: Path, exported: str) -> None:
         self._addresses = function_addresses(path, _SYMBOLS, exported)
         self.is_complete = self._addresses.keys() == set(_SYMBOLS)
@@ -99,10 +97,7 @@ class _Library:
 
     @contextmanager
     def gate(self, asked: list[AskedPass], runs: Callable[[str, str], bool] | None) -> Iterator[None]:
-        """Add each pass that LLVM asks for to `asked`, until the end of the block.
-
-        `runs` decides, by the name and the argument of a pass, whether it runs; None: all of them do.
-        """
+        """Add each pass that LLVM asks for to `asked`, until the end of the block; `runs(name, argument)` decides."""
 
         def should_run(_: Any, name: int, length: int) -> bool:
             # LLVM asks hundreds of times in a compile.
@@ -134,7 +129,6 @@ class _Library:
         return self._arguments.setdefault(name, "")
 
     def _registered(self) -> dict[str, str]:
-        """Name → argument of the passes that the code generator has registered so far."""
         rows: dict[str, str] = {}
 
         def note(_: Any, info: int) -> None:
@@ -152,7 +146,6 @@ class _Library:
         return rows
 
     def _named(self, text: bytes) -> tuple[str, str]:
-        """A pass as plans name it, and its argument."""
         if text not in self._names:
             name = text.decode("utf-8", "replace")
             argument = self.argument_of(name)
@@ -161,10 +154,7 @@ class _Library:
 
     @contextmanager
     def trace(self, stage: str, asked: list[AskedPass], take: Callable[[LlvmTrace], None]) -> Iterator[None]:
-        """Give the time trace of the block to `take`, with the passes that LLVM asked for.
-
-        `stage`: the passes of one register when it first runs.
-        """
+        """Give the time trace of the block, one stage, to `take`, with the passes that LLVM asked for."""
         self._function(_TRACE, None, ctypes.c_uint, _Text, _Size, ctypes.c_bool)(0, b"", 0, False)
         # The first call of a function takes several microseconds, in which its moment is not known.
         self._mark()
@@ -208,10 +198,7 @@ class LlvmPasses:
     """LLVM's passes of one compile: counted by name, left out where a plan says so, timed on request."""
 
     def __init__(self, backend: str, plan: PassPlan, *, is_timed: bool, prints: bool) -> None:
-        """Of a compile for `backend`; `plan` says which are left out.
-
-        `prints`: whether the IR after each pass is printed, with a line before it that names the pass.
-        """
+        """`prints`: whether the IR after each pass is printed, with a line before it that names the pass."""
         self._libraries = _libraries(backend)
         self._plan = plan
         # Only their times are needed: the trace has the names.
@@ -223,7 +210,6 @@ class LlvmPasses:
         self.snapshots: list[PassSnapshot] = []
         """All of the compile; none where only times are requested."""
         self.traces: list[LlvmTrace] = []
-        """All of the compile."""
 
     @property
     def is_available(self) -> bool:
@@ -232,7 +218,6 @@ class LlvmPasses:
 
     @contextmanager
     def stage(self, stage: str) -> Iterator[None]:
-        """Watch the passes of one stage."""
         self._stage = stage
         with ExitStack() as stack:
             if stage == _STAGE_OF_MIDDLE_END:

@@ -15,6 +15,10 @@ from typing import Any
 _MISSING: Any = object()
 
 
+def nothing(*_: Any, **__: Any) -> None:
+    """Stands in for what waits, frees, prints or shows; and drops an answer that the original does not give."""
+
+
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Set an attribute until the end of the block, which restores it, also after an exception."""
@@ -70,10 +74,7 @@ class Patches(ExitStack):
 
 
 class AfterImport(MetaPathFinder, AbstractContextManager[None]):
-    """Within the block, calls `action(module)` once: now if the module is imported already, else after its import.
-
-    Example: `with AfterImport("torch", patch): …`
-    """
+    """Within the block, calls `action(module)` once: now if the module is imported already, else after its import."""
 
     def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
         self.name = name
@@ -96,7 +97,6 @@ class AfterImport(MetaPathFinder, AbstractContextManager[None]):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of the watched module, its loader wrapped; None for every other module."""
         return spec_then(fullname, self, self._done) if fullname == self.name else None
 
     def _done(self, module: ModuleType) -> None:

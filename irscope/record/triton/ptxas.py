@@ -28,16 +28,11 @@ _NEEDED = (
 
 
 def is_assembler(command: object) -> bool:
-    """Whether a command is a run of ptxas on a file."""
     return isinstance(command, list) and Path(str(command[0])).name.startswith("ptxas") and "-o" in command
 
 
 def steps(command: Sequence[str]) -> tuple[str, ...]:
-    """The names of a command's steps, without the prefix.
-
-    An optimisation level that is off leaves the next lower one; an option that was given is left out; what ptxas does
-    by default is switched off by its option. Of a command whose level is 0, only given options are steps.
-    """
+    """The names of a command's steps, without the prefix; of one whose level is 0, only given options are steps."""
     options = _options(command)
     levels = [level for words in options if (level := _level(words)) is not None]
     level = levels[-1] if levels else len(_LEVELS)
@@ -49,7 +44,6 @@ def steps(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def without(command: Sequence[str], off: Collection[str]) -> list[str]:
-    """The command with some of its steps off."""
     lowest = min((int(name[1:]) for name in _LEVELS if name in off), default=None)
     changed = list(command[:1])
     for words in _options(command):

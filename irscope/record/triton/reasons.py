@@ -87,7 +87,6 @@ def text_of_verified(module: Any) -> str:
 
 
 def _set_options(*options: str) -> bool:
-    """Set options of LLVM's and of MLIR's printer in this process; whether that could be done."""
     register = _function(_REGISTER, None)
     parse = _function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
     if register is None or parse is None:
@@ -99,13 +98,11 @@ def _set_options(*options: str) -> bool:
 
 
 def print_reasons(*, verified: bool, parts: Collection[str] = ()) -> None:
-    """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop.
+    """Let the compiler print its reasons, of all or some `parts`, until this process ends: LLVM cannot be told to stop.
 
-    `verified`: whether it verifies the whole function before each operation that it prints, and prints what is not
-    valid at that moment in the generic form. That takes most of the time; without it, an operation that a pass has half
-    built may end the process, and what was printed last is lost with it: from then on it is written in blocks, by
-    `write_errors`, and to be read by `as_printed`. `parts`: those that print them, by their debug types; by default all
-    that are listed.
+    `verified`: whether it verifies the function before each operation that it prints, which takes most of the time.
+    Without, an operation that a pass has half built may end the process, and loses what was printed last: it is written
+    in blocks, by `write_errors`, and to be read by `as_printed`.
     """
     os.environ.update(VARIABLES)
     if parts:
@@ -136,7 +133,6 @@ def as_printed(text: str) -> str:
 
 @cache
 def _function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
-    """A function of the compiler, or None if this libtriton lacks it."""
     address = _addresses().get(symbol)
     return None if address is None else ctypes.PYFUNCTYPE(result, *arguments)(address)
 
@@ -163,11 +159,7 @@ class _Place(ctypes.Structure):
 
 
 def function_addresses(library: Path, names: Sequence[str], exported: str) -> dict[str, int]:
-    """The addresses of functions of a library that this process has loaded; without those that the library lacks.
-
-    `library`: the file that was loaded. `names`: the symbols of the functions. `exported`: a function that the library
-    exports, from whose address the base of the library follows.
-    """
+    """The addresses of functions of a loaded library, without those that it lacks; from that of one that it exports."""
     try:
         loaded = ctypes.CDLL(str(library))
     except OSError:
@@ -201,7 +193,6 @@ def _exported(loaded: ctypes.CDLL, name: str) -> int | None:
 
 
 def _base_of(address: int | None) -> int | None:
-    """The address at which the library that holds `address` was loaded; None if that is not known."""
     place = _Place()
     known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(place))
     return place.base if known else None

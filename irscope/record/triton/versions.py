@@ -11,6 +11,7 @@ import importlib
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from irscope.errors import MissingTool
@@ -46,7 +47,6 @@ def untried_note() -> str:
 
 
 def minor_of(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
     # 3.10.0, 3.7.0+git1234abc, 3.10.0.dev20261101, 4.0a1
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
@@ -60,7 +60,6 @@ class _PrivateName:
     name: str
     """In the module, with dots: `JITFunction._pack_args`; empty for the module itself."""
     needed_for: str
-    """What irscope cannot do without it."""
     by_virtual_gpu: bool = False
     """Whether only programs that run without a GPU need it."""
     is_required: bool = True
@@ -69,7 +68,6 @@ class _PrivateName:
 
     @property
     def text(self) -> str:
-        """`triton.runtime.jit.JITFunction._pack_args`."""
         return f"{self.module}.{self.name}".rstrip(".")
 
     def is_present(self) -> bool:
@@ -88,6 +86,8 @@ def _rows(module: str, names: str, needed_for: str, **others: Any) -> tuple[_Pri
     return tuple(_PrivateName(module, name, needed_for, **others) for name in names.split())
 
 
+_optional = partial(_rows, is_required=False)
+_virtual = partial(_rows, by_virtual_gpu=True)
 _TO_38 = TRIED_VERSIONS[:3]
 _JIT = "JITFunction.run JITFunction.create_binder JITFunction._pack_args JITFunction.is_gluon"
 _BINDINGS = (
@@ -101,20 +101,14 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_rows("triton.compiler", "compile ASTSource", "watch compiles"),
     *_rows("triton.compiler.compiler", "compile make_backend ASTSource", "watch compiles"),
     *_rows("triton.runtime.jit", _JIT, "read the arguments of a launch"),
-    *_rows("triton", "set_allocator", "sanitize launches", is_required=False),
+    *_optional("triton", "set_allocator", "sanitize launches"),
     *_rows("triton.backends", "backends", "find the compilers of targets"),
     *_rows("triton.backends.compiler", "GPUTarget Language.TRITON Language.GLUON", "compile for a target"),
     *_rows("triton.backends.compiler", "BaseBackend.add_stages", "watch the stages of a compile"),
     *_rows("triton.backends.compiler", "BaseBackend.parse_options", "read the options of a compile"),
-    *_rows("triton.backends.nvidia.compiler", "get_ptxas get_ptxas_version", "name the assembler", is_required=False),
-    *_rows(
-        "triton.backends.amd.compiler",
-        "get_amd_codegen_path",
-        "time LLVM's passes",
-        is_required=False,
-        tried=("3.9.0",),
-    ),
-    *_rows("triton.compiler.code_generator", "CodeGenerator", "time the front end", is_required=False),
+    *_optional("triton.backends.nvidia.compiler", "get_ptxas get_ptxas_version", "name the assembler"),
+    *_optional("triton.backends.amd.compiler", "get_amd_codegen_path", "time LLVM's passes", tried=("3.9.0",)),
+    *_optional("triton.compiler.code_generator", "CodeGenerator", "time the front end"),
     *_rows("triton.knobs", "base_knobs.scope runtime cache nvidia compilation", "set what a compile reads"),
     *_rows("triton.runtime.cache", "triton_key", "separate Triton's cache"),
     *_rows("triton._C.libtriton", _BINDINGS, "read and run passes"),
@@ -122,50 +116,35 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_rows("triton._C.libtriton", "llvm.init_targets", "resume a compile from a text"),
     *_rows("triton._C.libtriton", "get_cache_invalidating_env_vars", "distinguish compiles"),
     *_rows("triton._C.libtriton", "nvidia.load_dialects amd.load_dialects", "read IR of either vendor"),
-    *_rows("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "query layouts", is_required=False),
-    *_rows("triton._C.libtriton", "passes.ttgpuir.add_concurrency_sanitizer", "sanitize launches", is_required=False),
-    *_rows(
+    *_optional("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "query layouts"),
+    *_optional("triton._C.libtriton", "passes.ttgpuir.add_concurrency_sanitizer", "sanitize launches"),
+    *_optional(
         "triton._C.libtriton",
         "passes.ttgpuir.add_fp_sanitizer passes.ttgpuir.add_global_sanitizer",
         "sanitize launches",
-        is_required=False,
         tried=TRIED_VERSIONS[2:],
     ),
-    *_rows("triton._C.libtriton", "llvm.add_version_info", "distinguish dumps", is_required=False, tried=("3.9.0",)),
-    *_rows("triton._C.libtriton", "nvidia.set_short_ptr", "compile LLVM IR", is_required=False, tried=_TO_38),
-    *_rows(
-        "triton.compiler.compiler", "CompiledKernel._init_handles", "launch on the virtual GPU", by_virtual_gpu=True
-    ),
-    *_rows("triton.runtime.driver", "driver._active driver._default", "replace a GPU's driver", by_virtual_gpu=True),
-    *_rows("triton.runtime._allocation", "_allocator", "launch on the virtual GPU", by_virtual_gpu=True),
-    *_rows(
+    *_optional("triton._C.libtriton", "llvm.add_version_info", "distinguish dumps", tried=("3.9.0",)),
+    *_optional("triton._C.libtriton", "nvidia.set_short_ptr", "compile LLVM IR", tried=_TO_38),
+    *_virtual("triton.compiler.compiler", "CompiledKernel._init_handles", "launch on the virtual GPU"),
+    *_virtual("triton.runtime.driver", "driver._active driver._default", "replace a GPU's driver"),
+    *_virtual("triton.runtime._allocation", "_allocator", "launch on the virtual GPU"),
+    *_virtual(
         "triton.runtime.autotuner",
         "Autotuner.run Autotuner.prune_configs Autotuner._bench",
         "choose configurations of autotuned kernels",
-        by_virtual_gpu=True,
     ),
-    *_rows(
-        "triton.runtime.errors", "OutOfResources PTXASError", "recognise a configuration's error", by_virtual_gpu=True
-    ),
-    *_rows(
-        "triton.compiler.errors",
-        "CompileTimeAssertionFailure",
-        "recognise a configuration's error",
-        by_virtual_gpu=True,
-    ),
-    *_rows("triton.testing", "Mark.run do_bench", "run a program's benchmarks once", by_virtual_gpu=True),
-    *_rows("triton.testing", "do_bench_cudagraph", "run a benchmark once", by_virtual_gpu=True, is_required=False),
-    *_rows("triton.backends.nvidia.driver", "ty_to_cpp", "launch on the virtual GPU", by_virtual_gpu=True),
+    *_virtual("triton.runtime.errors", "OutOfResources PTXASError", "recognise a configuration's error"),
+    *_virtual("triton.compiler.errors", "CompileTimeAssertionFailure", "recognise a configuration's error"),
+    *_virtual("triton.testing", "Mark.run do_bench", "run a program's benchmarks once"),
+    *_optional("triton.testing", "do_bench_cudagraph", "run a benchmark once", by_virtual_gpu=True),
+    *_virtual("triton.backends.nvidia.driver", "ty_to_cpp", "launch on the virtual GPU"),
     *_rows("triton.language", "dtype", "read a signature"),
 )
-"""All of them, in the order in which a recording comes by them."""
 
 
 def require_names(*, virtual: bool) -> None:
-    """Raise MissingTool, in one sentence, for the first name that the installed Triton lacks.
-
-    `virtual`: whether a program is to run without a GPU.
-    """
+    """Raise MissingTool for the first name that the installed Triton lacks; `virtual`: without a GPU, too."""
     for row in PRIVATE_NAMES:
         if row.is_required and (virtual or not row.by_virtual_gpu) and not row.is_present():
             raise MissingTool(refusal_of(f"has no {row.text}, without which irscope cannot {row.needed_for}"))

@@ -30,20 +30,14 @@ LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
 
 
-class Compiles:
+class Compiles(ExitStack):
     """Compiles requests, as a context manager; the pool is started for the first that was never done before."""
 
     def __init__(self) -> None:
-        self._held = ExitStack()
+        super().__init__()
         self._pool: VariantPool | None = None
         self._capture: Capture | None = None
         self._kept: _KeptCaptures | None = None
-
-    def __enter__(self) -> Compiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     def keep_for(self, capture: Capture) -> None:
         """Keep what is compiled from now on with a capture, and take it from there the next time."""
@@ -65,7 +59,6 @@ class Compiles:
             yield index, capture
 
     def fresh(self, requests: Sequence[RecordRequest]) -> Iterator[Capture]:
-        """The capture of each request, compiled now and not kept, as soon as it is there."""
         yield from (capture for _, capture in self._started().compile(requests))
 
     def trials(self, capture: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
@@ -98,7 +91,7 @@ class Compiles:
         if self._pool is None:
             from irscope.record.variants.pool import VariantPool
 
-            self._pool = self._held.enter_context(VariantPool())
+            self._pool = self.enter_context(VariantPool())
         return self._pool
 
 
@@ -106,14 +99,9 @@ class _KeptCaptures:
     """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
 
     def __init__(self, identity: Sequence[str], otherwise: Path | None = None, *, fresh: bool = False) -> None:
-        """As for an identity.
-
-        `otherwise`: the folder in which they are kept where the store cannot be written; None if they are not kept
-        then. `fresh`: forget what is kept.
-        """
+        """`otherwise`: the folder where the store cannot be written. `fresh`: forget what is kept."""
         self._otherwise = otherwise
         self.not_kept: OSError | None = None
-        """Why they are not kept for the next time."""
         self.folder = otherwise or Path(os.devnull)
         try:
             everything = default_folder() / "variants"
@@ -132,7 +120,6 @@ class _KeptCaptures:
         self.folder = self._otherwise or self.folder
 
     def path_of(self, key: object) -> Path:
-        """Where the capture of a key is kept, or would be; a key is told by its text."""
         return self.folder / f"{_digest(str(key))}{SUFFIX}"
 
     def load(self, key: object) -> Capture | None:
@@ -175,10 +162,7 @@ def _kept_or_compiled(
     keys: Sequence[object],
     compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]],
 ) -> Iterator[tuple[int, Capture, bool]]:
-    """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
-
-    `compile_them` gets the places of those that are missing, and yields (place among these, capture).
-    """
+    """(place of the key, its capture, whether it was kept), the kept ones first; `compile_them` makes the others."""
     missing: list[int] = []
     for index, key in enumerate(keys):
         known = kept.load(key) if kept is not None else None
@@ -195,14 +179,9 @@ def _kept_or_compiled(
 
 
 class Variants(_KeptCaptures):
-    """A capture's own source compiled under other plans, by a pool, or taken from the last time.
-
-    They are kept for the capture and the compiler as it is now (a rebuild is another one); where nothing can be written
-    there, in the pool's folder, as long as that lives.
-    """
+    """A capture's own source compiled under other plans, or taken from the last time by the same compiler."""
 
     def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False, lists_llvm: bool = False) -> None:
-        """`lists_llvm`: each is to name LLVM's passes."""
         self._pool = pool
         self._capture = capture
         self._lists_llvm = lists_llvm

@@ -28,16 +28,13 @@ _told: set[tuple[str, str]] = set()
 _FOUND_LATER = ("snapshots", "layouts", "operations", "log", "times")
 """Fields that a capture may lack, and get when something needs them."""
 Run = Callable[["RecordRequest"], Capture]
-"""Compiles one request."""
 
 
 def _warned(text: str) -> None:
-    """Give a note to who called the function that has it."""
     warnings.warn(text, stacklevel=4)
 
 
 def _recorded_unseen(request: RecordRequest) -> Recording:
-    """The result of a recording process, without progress."""
     from irscope.record.process.session import record_request
 
     return record_request(request).whole()
@@ -62,25 +59,19 @@ def reporting(
 
 
 def tell(text: str) -> None:
-    """Give a note to the user."""
     _reporting.get()[0](text)
 
 
 def recorded(request: RecordRequest) -> Recording:
-    """The result of a recording process, run by the `record` of `reporting`."""
     return _reporting.get()[1](request)
 
 
 def compiled(request: RecordRequest) -> Capture:
-    """The capture of a request for one compile, in a process of its own."""
     return recorded(request).captures[0]
 
 
 def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
-    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
-
-    `file`: the file that it was read from, in the store or a collection's folder, which is written again.
-    """
+    """A capture with SASS, disassembled now if need be, and stored: in `file`, from which it was read, or the store."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
     from irscope.record.process.annotations import with_listing
@@ -90,9 +81,7 @@ def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
         tell(f"{capture.name} has no SASS: {reason}")
         return capture
     # Read often, made once.
-    if file is None or not file.save(full):
-        update_stored(capture, full)
-    return full
+    return full if file is not None and file.save(full) else update_stored(capture, full)
 
 
 def with_layouts(capture: Capture) -> Capture:
@@ -108,8 +97,7 @@ def with_layouts(capture: Capture) -> Capture:
 def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled) -> Capture:
     """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
 
-    `run` does the compile. Without `sass` it stops at PTX, and the operations of SASS may be missing. Only where the
-    same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
+    Without `sass` it stops at PTX. Of a capture of another Triton or machine nothing is compiled unasked.
     """
     from irscope.record.compile.second import STAGES_OF_OPERATIONS, find_operations
     from irscope.record.triton.versions import triton_version
@@ -128,15 +116,11 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled)
         return capture
     for reason in dict.fromkeys(row.reason for row in rows if row.reason):
         tell(f"The operations of the instructions are unknown: {reason}.")
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, full)
 
 
 def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
-    """A capture with the compiler's log; it is compiled again for that once, by `run`, and this is kept.
-
-    Raises RecordingError where it cannot be compiled again here.
-    """
+    """A capture with the compiler's log, compiled again for that once and kept; raises RecordingError."""
     if capture.log is not None:
         return capture
     from irscope.record.compile.second import find_log
@@ -145,16 +129,11 @@ def with_log(capture: Capture, *, run: Run = compiled) -> Capture:
     log = find_log(capture, run)
     if log.differing:
         tell(f"Compiled again for its log, {capture.name} compiled differently: {', '.join(log.differing)}.")
-    full = replace(capture, log=log)
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, replace(capture, log=log))
 
 
 def with_times(capture: Capture) -> Capture:
-    """A capture with the times of another compile of its own source, which are kept; without its front end.
-
-    Raises RecordingError where it cannot be compiled again here.
-    """
+    """A capture with the times of another compile of its own source, which are kept; raises RecordingError."""
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import request_from_capture
 
@@ -164,9 +143,7 @@ def with_times(capture: Capture) -> Capture:
     if times is not None:
         note = f"Compiled again from the capture's {capture.begun_from}: the front end is not among the parts."
         times = replace(times, notes=(note, *times.notes))
-    full = replace(capture, times=times)
-    update_stored(capture, full)
-    return full
+    return update_stored(capture, replace(capture, times=times))
 
 
 def with_all_texts(capture: Capture) -> Capture:
@@ -186,10 +163,7 @@ def with_all_texts(capture: Capture) -> Capture:
 
 
 def with_llvm_passes(capture: Capture) -> Capture:
-    """The capture with the IR after each of LLVM's own passes, of another compile of its source; not stored.
-
-    Raises StageNotFound where it cannot be compiled here, or its code came out otherwise.
-    """
+    """The capture with the IR after each of LLVM's passes, of another compile; not stored. Raises StageNotFound."""
     from irscope.record.process.requests import request_from_capture
 
     if any(one.text is not None for one in capture.passes("llvm")):
@@ -220,13 +194,10 @@ def _tell_foreign(name: str, id_: str) -> None:
     )
 
 
-def update_stored(before: Capture, full: Capture) -> None:
-    """Write a capture of the store again, of which more is known; a note says if that fails.
+def update_stored(before: Capture, full: Capture) -> Capture:
+    """Write a capture of the store again, of which more is known, and return it; a note says if that fails.
 
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
-
-    Args:
-        full: the same, with what was found out of it here.
     """
     try:
         if _is_stored(before):
@@ -235,6 +206,7 @@ def update_stored(before: Capture, full: Capture) -> None:
         tell_not_kept(error)
     except CaptureFormatError as error:
         tell(f"Results for {before.name} ({before.target}) were not stored: {error}")
+    return full
 
 
 def _is_stored(capture: Capture) -> bool:

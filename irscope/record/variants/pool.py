@@ -1,9 +1,8 @@
 """A pool of warm workers that compile variants of a capture, several at once.
 
-The workers are forks of one process that has imported Triton (`irscope.record.process.child`); each does one request
-(`irscope.record`) and ends. What happens to one of them (an abort, a hang, an exception) is that variant's failed
-capture, and no other's. `Candidates` are requests that are compiled until the first that is interesting; a `Compiler`
-is one Triton of two, which compiles captures by its own defaults, and grafts, the texts of the other.
+Each does one request and ends: what happens to it is that variant's failed capture, and no other's. `Candidates` are
+requests that are compiled until the first that is interesting; a `Compiler` is one Triton of two, which compiles
+captures by its own defaults, and grafts, the texts of the other.
 """
 
 from __future__ import annotations
@@ -83,11 +82,9 @@ class _Server:
     server: ForkServer
     layouts: LayoutServer
     importing: int
-    """The number of the command to import the compiler."""
     compiler: tuple[str, str] | None = None
 
     def imported(self) -> tuple[str, str]:
-        """What `VariantPool.compiler_of` returns."""
         if self.compiler is None:
             version, fingerprint = self.server.imported(self.importing)
             self.compiler = version, fingerprint
@@ -97,11 +94,8 @@ class _Server:
 class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
-    Args:
-        jobs: how many at a time; by default one for each core.
-        timeout_s: of processor time for one compile; one that sleeps may do so for two seconds more.
-        interpreter: a Python with another Triton, for the requests that name none.
-        variables: of the environment of its compiles, besides this process's own.
+    `timeout_s`: of processor time for one compile; one that sleeps may do so for two seconds more. `interpreter`: a
+    Python with another Triton, for the requests that name none. `variables`: of the environment of its compiles.
     """
 
     def __init__(
@@ -117,7 +111,6 @@ class VariantPool:
         self.timeout_s = timeout_s
         self._interpreter = interpreter
         self._servers: dict[str | None, _Server] = {}
-        """By interpreter."""
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
@@ -133,19 +126,14 @@ class VariantPool:
 
     @property
     def compiler(self) -> tuple[str, str]:
-        """(Triton's version, a text that changes with every rebuild of it and every variable it depends on).
-
-        Waits until Triton is imported; raises what stood in the way.
-        """
+        """(Triton's version, its fingerprint), once Triton is imported; raises what stood in the way."""
         return self._server_of(self._interpreter).imported()
 
     @property
     def compilers(self) -> tuple[tuple[str, str], ...]:
-        """The same of every Python for which there was a request."""
         return tuple(self._server_of(interpreter).imported() for interpreter in self._servers)
 
     def _server_of(self, interpreter: str | None) -> _Server:
-        """The process for a Python; it is started for the first request."""
         if interpreter not in self._servers:
             server = warm_server(interpreter)
             layouts = self._held.enter_context(LayoutServer(interpreter))
@@ -155,10 +143,7 @@ class VariantPool:
         return self._servers[interpreter]
 
     def results(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture | IrscopeError]]:
-        """(0-based place of the request, its capture, or what its worker refused with), each as soon as it is there.
-
-        Closing the iterator ends what is still under way. Raises RecordingError if the pool's own process is gone.
-        """
+        """(0-based place of the request, its capture, or what its worker refused with), each as soon as it is there."""
         _ = self.compiler
         waiting = enumerate(requests)
         running: list[_Job] = []
@@ -209,7 +194,6 @@ class VariantPool:
             return _Job(index, request, assembly, annotations, child, stack.pop_all(), time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
-        """Whether a worker is at its end, or out of time."""
         if job.child.at_end:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
@@ -262,7 +246,6 @@ class _Candidate:
     place: int
     request: RecordRequest
     wanted: RecordRequest
-    """What is compiled next."""
     made: tuple[Capture, ...] = ()
 
 
@@ -272,25 +255,17 @@ class Candidates:
     def __init__(
         self, pool: VariantPool, judge: Judge, kept: Path | None = None, *, timeouts_last: bool = False
     ) -> None:
-        """`kept`: the file of the judgements of an earlier run; it grows.
-
-        `timeouts_last`: whether those that ran out of time are kept there too.
-        """
+        """`kept`: the file of the judgements of earlier runs. `timeouts_last`: whether time-outs are kept there."""
         self._pool = pool
         self._judge = judge
         self._file = kept
         self._timeouts_last = timeouts_last
         self.known: dict[str, bool] = _read(kept)
         self.compiled = 0
-        """How many requests were judged by compiling."""
         self.repeated = 0
-        """How many were judged before."""
 
     def first(self, requests: Iterable[RecordRequest]) -> int | None:
-        """The place of the first interesting request; None if there is none.
-
-        Several are compiled at a time; those behind one that is interesting are given up.
-        """
+        """The place of the first interesting request; None if there is none. Those behind one are given up."""
         left = enumerate(requests)
         under_way: dict[int, _Candidate] = {}
         waiting: deque[_Candidate] = deque()
@@ -340,7 +315,6 @@ class Candidates:
                 return first
 
     def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
-        """What is to be compiled first of a request, or how it was judged before."""
         before = self.known.get(_digest_of(request))
         if before is None:
             return self._judge(request, ())
@@ -386,17 +360,13 @@ def ptxas_variables(path: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Compiler:
-    """One Triton: a pool of workers of it, and how it compiles besides what a capture holds; a context manager.
-
-    It is the `Compiler` that `irscope.analysis.upgrade` asks for compiles.
-    """
+    """One Triton: a pool of workers of it, and how it compiles besides what a capture holds."""
 
     interpreter: str | None
     asked: RecordingOptions
     """The plan and the options here come on top of a capture's."""
     jobs: int | None = None
     ptxas: str = ""
-    """The path of a ptxas in place of its own."""
     pool: VariantPool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -416,15 +386,10 @@ class Compiler:
 
     @property
     def version(self) -> str:
-        """Its Triton's version; raises what stands in the way of importing that."""
         return self.pool.compiler[0]
 
     def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
-        """(place, its compile) of the source of each capture, each as soon as it is there.
-
-        Of a capture that cannot be compiled, without its source or for a target that this Triton does not have, it is a
-        failed one with the reason.
-        """
+        """(place, its compile) of the source of each capture, as soon as it is there; a failed one if it is refused."""
         requests: dict[int, RecordRequest] = {}
         for place, capture in enumerate(captures):
             try:
@@ -451,7 +416,6 @@ class Compiler:
             yield place, None if refused else with_what_came_before(made, graft.giver, graft.stage)
 
     def disassemble(self, capture: Capture) -> Capture:
-        """A capture with the SASS of its binary; without it where nvdisasm is not here."""
         return disassembled(capture)
 
     def _graft_request(self, taker: Capture, graft: Graft) -> RecordRequest:
@@ -472,7 +436,6 @@ class Compiler:
         )
 
     def _refused(self, capture: Capture, why: str) -> Capture:
-        """The capture of a compile that did not begin: the compiler refuses the request."""
         return Capture(
             capture.launch,
             capture.target,

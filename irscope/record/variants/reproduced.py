@@ -24,8 +24,6 @@ _MOST_SHOWN = 15
 
 @dataclass(frozen=True, slots=True)
 class _ReproductionCheck:
-    """What the file made, beside what the capture holds."""
-
     identical: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
@@ -43,10 +41,7 @@ class _ReproductionCheck:
 def checked_program(
     program: str, capture: Capture, python: str = sys.executable, timeout_s: float = 300.0
 ) -> _ReproductionCheck:
-    """Run the text of a reproduction, in a process of its own, and compare what it compiles to with the capture.
-
-    It runs the capture's Python text. Raises RecordingError where it cannot be run.
-    """
+    """Run a reproduction in a process of its own, and compare what it compiles to; raises RecordingError."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{capture.name}.py")
         path.write_bytes(program.encode("utf-8", "surrogateescape"))
@@ -72,7 +67,6 @@ def checked_program(
 
 
 def _environment(capture: Capture) -> dict[str, str]:
-    """The environment without the variables that decide code: those of the recording are in the file."""
     recorded = {name for name, _ in capture.environment.variables}
     kept = {name: value for name, value in os.environ.items() if not _SWITCH.match(name) or name in _KEPT}
     digests = {name: os.environ[name] for name in recorded if name in os.environ}

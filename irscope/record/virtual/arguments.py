@@ -14,12 +14,7 @@ from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.numbers import (
-    Read,
-    carry,
-    plain,
-    reads_of,
-)
+from irscope.record.virtual.numbers import Read, carry, plain, reads_of
 from irscope.record.virtual.placeholders import Following, current_following
 
 _Decided = dict[Read, list[Decision]]
@@ -28,7 +23,6 @@ _launch = threading.local()
 
 
 def install_arguments(patches: Patches) -> None:
-    """Follow the arguments that kernels are called with, until `patches` are closed."""
     kernel_class = triton_api.jit_function_class()
     run = kernel_class.run
 
@@ -89,10 +83,7 @@ def _watched_grid(grid: Any, passed: Mapping[str, Any], decided: _Decided) -> An
 
 
 def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
-    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing.
-
-    `most_bytes`: the data of a larger tensor are left out.
-    """
+    """What is known of the data of a tensor of torch's, as fields of an Argument; no elements of a larger one."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return {}
@@ -102,10 +93,7 @@ def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
 
 
 def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:
-    """All assumptions up to now.
-
-    `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
-    """
+    """All assumptions up to now, and what the arguments of a `launch` that is compiled decided of it."""
     decided: _Decided = getattr(_launch, "decided", {})
     if launch is not None:
         decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}

@@ -90,12 +90,9 @@ for _kind in (_FloatReading, _IntReading):
 
 
 class _Moment(datetime):
-    """A date and time of this machine's clock."""
-
     __hash__ = datetime.__hash__
 
     def timestamp(self) -> Any:
-        """The seconds since the epoch, a reading of the clock."""
         return _reading(super().timestamp())
 
     def __sub__(self, other: Any) -> Any:
@@ -177,7 +174,6 @@ def read_date(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
 
 def install_clock(patches: Patches) -> None:
-    """Follow what a program reads of the clock, until `patches` are closed."""
     for name in _CLOCKS:
         for each in (name, f"{name}_ns"):
             patches.set(time, each, _followed(getattr(time, each)))
@@ -198,7 +194,6 @@ def _timed(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _follow_measurements(patches: Patches, module: ModuleType) -> None:
-    """What `torch.utils.benchmark` measured is read as properties of its results."""
     for name in ("mean", "median", "iqr", "times"):
         real = vars(module.Measurement)[name]
 

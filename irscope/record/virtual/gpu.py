@@ -48,19 +48,13 @@ def virtual_gpu(
 ) -> Iterator[Following]:
     """Let the programs that run within see a GPU.
 
-    Arguments:
-        target: the GPU.
-        on_launch: called before each launch with Triton's compiled kernel, the grid, (x, y, z), the kernel's source and
-            the arguments.
-        assume: values for placeholders, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
-        configs: which configurations of an `@triton.autotune`d kernel are compiled.
-        on_timed: called after each of them with the placeholder times.
-        on_note: called with what a reader must know beside that.
-        limits: tensors hold data, and launches are run on the CPU, within these; None: neither.
-        on_run: is called in place of each such run, with the kernel, its arguments and what makes the run.
+    `on_launch`: is called before each launch with Triton's kernel, the grid, the source and the arguments. `on_timed`:
+    after each configuration that was timed. `on_note`: with what a reader must know beside that. `limits`: tensors hold
+    data, and launches are run on the CPU, within these. `on_run`: is called in place of each such run, with the kernel,
+    its arguments and what makes the run.
 
-    Yields what the placeholder values decided. Everything is restored on leaving, after an exception too. torch is not
-    imported: it is replaced if and when the program imports it.
+    Yields what the placeholder values decided. Everything is restored on leaving. torch is not imported: it is replaced
+    if and when the program imports it.
     """
     part = part_of(f"{target.backend}:{target.arch}")
     with Patches() as patches:
@@ -99,11 +93,7 @@ def virtual_gpu(
 
 
 def _install_libraries(vendor: str, patches: Patches) -> None:
-    """Replace what kernels are used with: cuBLAS, proton's profiler, the configurations that FlagGems stores.
-
-    cuBLAS and proton cannot be loaded without a GPU. FlagGems stores times of configurations in the user's home, where
-    no placeholder time belongs.
-    """
+    """Replace cuBLAS and proton, which need a GPU, and FlagGems' store of times in the user's home."""
     install_cublas(patches)
     for name, replace_functions in profiler_replacements(patches).items():
         patches.enter_context(AfterImport(name, replace_functions))

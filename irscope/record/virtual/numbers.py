@@ -24,13 +24,10 @@ class Read:
     file: str
     line: int
     expression: str = ""
-    """The source text of the read."""
     given: bool = False
-    """Whether `--assume` set the value."""
 
     @property
     def place(self) -> str:
-        """FILE:LINE, without the folder."""
         return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 
@@ -41,8 +38,6 @@ listeners: list[Callable[[Reads], None]] = []
 
 
 class Placeholder:
-    """A number in place of data that has not been computed."""
-
     reads: Reads = frozenset()
 
     def __reduce__(self) -> Any:
@@ -174,10 +169,7 @@ PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign
 
 
 class Address(PlaceholderInt):
-    """The address of a tensor.
-
-    Its alignment, and whether it is the address of another tensor, are those of a real one.
-    """
+    """The address of a tensor: its alignment, and whether it is another tensor's address, are those of a real one."""
 
     def __mod__(self, other: Any) -> Any:
         return plain(self) % other if _is_alignment(other) else super().__mod__(other)

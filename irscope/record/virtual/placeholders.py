@@ -12,14 +12,7 @@ from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.virtual.numbers import (
-    Read,
-    Reads,
-    address,
-    carry,
-    listeners,
-    plain,
-)
+from irscope.record.virtual.numbers import Read, Reads, address, carry, listeners, plain
 from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
 
 
@@ -27,10 +20,8 @@ class Following:
     """The reads of placeholder values of a program on one virtual GPU, and what they decided."""
 
     is_on = True
-    """Whether there is a virtual GPU."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
-        """`assumed`: the values of `--assume`, by name or FILE:LINE."""
         self._assumed = {name: _assumed_value(name, text) for name, text in (assumed or {}).items()}
         self._used: set[str] = set()
         self._seen: dict[tuple[str, int, str], Read] = {}
@@ -39,7 +30,6 @@ class Following:
         self._questions: list[tuple[Reads, ProgramPlace]] = []
         """The latest questions, those of the current statement last."""
         self._dropped = 0
-        """How many questions came before these."""
         self._iterations: dict[ProgramPlace, int] = {}
         """How often each test went on with its loop."""
         self._of_launches: dict[Read, dict[Decision, None]] = {}
@@ -49,14 +39,10 @@ class Following:
 
     # ---- reads
 
-    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+    def read(self, default: Any, *, shown: str = "") -> Any:
         """The value that a program reads where data has not been computed: `default`, or that of `--assume`.
 
-        Arguments:
-            default: a number, a bool, or a list of them as `tolist` returns it. Numbers are returned as placeholder
-                values.
-            shown: the text of a value that differs from run to run.
-            position: of the value in a tuple that the program unpacks.
+        `default`: a number, a bool, or a list of them. `shown`: the text of a value that differs from run to run.
         """
         place = place_of_reader()
         value = self._assume(default, place)
@@ -66,11 +52,10 @@ class Following:
             # a, b = x.tolist()
             reads = [self._note(name, item, place, is_set) for name, item in zip(names, value, strict=True)]
             return [carry(item, frozenset({read})) for item, read in zip(value, reads, strict=True)]
-        name = place.name or "".join(place.names[position : position + 1])
+        name = place.name or "".join(place.names[:1])
         return carry(value, frozenset({self._note(name, value, place, is_set, "" if is_set else shown)}))
 
     def read_of(self, value: Any) -> Reads:
-        """The read of `value` on the innermost line of the program."""
         place = place_of_reader()
         return frozenset({self._note(place.name, value, place, False)})
 
@@ -80,10 +65,7 @@ class Following:
         return address(value, frozenset({read}))
 
     def question(self, default: bool, *, shown: str = "") -> bool:
-        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`.
-
-        `shown`: the text of an outcome that differs from run to run.
-        """
+        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`."""
         place = place_of_reader()
         answer = self._assume(default, place)
         is_set = answer is not default
@@ -143,7 +125,6 @@ class Following:
             self._ask(reads, place)
 
     def mark(self) -> int:
-        """The beginning of a test, for `settle`."""
         return self._dropped + len(self._questions)
 
     def settle(self, mark: int, value: Any, required: bool) -> Any:
@@ -161,10 +142,7 @@ class Following:
         return value if bool(plain(value)) is required else required
 
     def bound(self, mark: int, value: Any, ends: bool) -> Any:
-        """The outcome of a test that began at `mark`, and with the outcome `ends` leaves a loop.
-
-        A loop that waits for what no kernel writes would never end: after many iterations this one does.
-        """
+        """The outcome of a test that began at `mark`, and with `ends` leaves a loop, which may never end."""
         questions = self._questions[max(mark - self._dropped, 0) :]
         if all(read.given for reads, _ in questions for read in reads):
             return value
@@ -224,10 +202,7 @@ class Following:
             self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
 
     def unreported(self) -> tuple[Assumption, ...]:
-        """The assumptions that no capture states: of branches without a launch, of later launches of one kernel.
-
-        At last those without a decision, whose values went where they could not be followed.
-        """
+        """The assumptions that no capture states, and those without a decision, whose values could not be followed."""
         rows: list[Assumption] = []
         for item in joined(self.assumptions(self._of_launches)):
             reported = self._reported.get((item.name, item.file, item.line), set())
@@ -249,11 +224,9 @@ class Following:
         return self._cast(parameter, default) if parameter in self._assumed else None
 
     def unused(self) -> tuple[str, ...]:
-        """The names in `--assume` that no placeholder value has."""
         return tuple(name for name in self._assumed if name not in self._used)
 
     def names(self) -> tuple[str, ...]:
-        """The names of all reads so far, which `--assume` could set."""
         names = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
         return tuple(dict.fromkeys(names))
 
@@ -268,11 +241,9 @@ def _kind_of_test(place: ProgramPlace) -> DecisionKind:
 
 
 class _Unfollowed(Following):
-    """Without a virtual GPU all values are plain, and nothing is recorded."""
-
     is_on = False
 
-    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+    def read(self, default: Any, *, shown: str = "") -> Any:
         return default
 
     def question(self, default: bool, *, shown: str = "") -> bool:
@@ -298,12 +269,7 @@ def current_following() -> Following:
 
 
 def measured(value: Any, *, shown: str = "") -> Any:
-    """The result of a function that reads clocks or memory: a placeholder value where the program calls the function.
-
-    Arguments:
-        value: a number, a list of them, or a bool, which the program is taken to test.
-        shown: as of `Following.read`.
-    """
+    """The result of a function that reads clocks or memory: a placeholder value where the program calls it."""
     if not is_called_by_program(2):
         return value
     following = current_following()
@@ -312,7 +278,6 @@ def measured(value: Any, *, shown: str = "") -> Any:
 
 @contextmanager
 def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
-    """Follow the placeholder values of the program within."""
     following = Following(assumed)
     _following.append(following)
     listeners.append(following.on_question)
@@ -324,7 +289,6 @@ def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
 
 
 def _assumed_value(name: str, text: str) -> Any:
-    """The value of `--assume NAME=VALUE`: a number, true or false, or a list; raises UsageError."""
     words: dict[str, Any] = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
     if text.lower() in words:
         return words[text.lower()]

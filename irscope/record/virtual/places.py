@@ -36,13 +36,11 @@ class ProgramPlace:
     name: str = ""
     """The one of them that gets the value, or an empty string."""
     returns: bool = False
-    """Whether the statement is a `return`."""
     loops: bool = False
     """Whether the statement is a `while`, whose test is meant."""
 
     @property
     def label(self) -> str:
-        """FILE:LINE, without the folder."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
@@ -72,10 +70,7 @@ _CALLERS = 4
 
 
 def is_called_by_program(depth: int = 1) -> bool:
-    """Whether a caller of the caller is a line of the program's own, or of a library with Triton kernels.
-
-    `depth`: 1 for the caller of the function that asks, 2 for the caller of that one.
-    """
+    """Whether the caller of the function that asks, or with `depth` 2 that one's, is a line of the program."""
     frame: FrameType | None = sys._getframe(depth + 1)
     while frame is not None and frame.f_code.co_filename == _REWRITING:
         frame = frame.f_back

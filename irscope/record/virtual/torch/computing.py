@@ -21,26 +21,21 @@ from irscope.errors import NotRun, OutOfBounds, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, run
 from irscope.record.triton.driver import CublasLt, flat_arguments
-from irscope.record.triton.patches import Patches
+from irscope.record.triton.patches import Patches, nothing
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory, note_unwritten
 from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
-from irscope.record.virtual.torch.streams import nothing
+from irscope.record.virtual.torch.shadow import tensors_in
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
 
 
 class ComputingSession:
-    """The device side of torch, computing on the CPU."""
-
     def __init__(
         self, part: DevicePart, patches: Patches, limits: RunLimits, on_note: Callable[[str], None] | None = None
     ) -> None:
-        """Put it in place for a part, until `patches` are closed.
-
-        `limits`: of a launch that is run; `on_note` gets what a reader must know of the run.
-        """
+        """Put it in place for a part, until `patches` are closed; `limits`: of a launch that is run."""
         self._limits = limits
         self._note = on_note or (lambda text: None)
         generator, load = torch.Generator, torch.load
@@ -60,15 +55,11 @@ class ComputingSession:
         mode.install(CPU, lambda outputs: mode.entered(), patches)
 
     def is_host_memory(self, argument: Any) -> bool:
-        """Whether a kernel's argument is a tensor that a GPU cannot reach."""
         tensor = tensor_behind(argument)
         return tensor is not None and tensor.numel() > 0 and _is_of_host(tensor)
 
     def launch(self, kernel: Any, source: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
-        """Run a launch; what cannot be run is noted, and leaves its tensors as they are.
-
-        Raises RuntimeError, as torch does after a fault on the GPU, for what no kernel may do.
-        """
+        """Run a launch; what cannot be run is noted. Raises RuntimeError, as torch does, for what no kernel may do."""
         if kernel is None or 0 in grid:
             return
         text = next((kernel.asm[stage] for stage in ("ttgir", "ttir") if stage in kernel.asm), None)
@@ -108,8 +99,6 @@ def _generator_of_any_device(real: Any) -> Any:
 
 
 class _Computing(GpuMode):
-    """Lets tensors of the CPU pose as those of a GPU."""
-
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -144,17 +133,9 @@ def _device_of(value: Any) -> str | None:
     return None
 
 
-def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
-    for one in values:
-        if isinstance(one, torch.Tensor):
-            yield one
-        elif isinstance(one, (list, tuple)) and len(one) < 64:
-            yield from _tensors(one)
-
-
 def _comes_from_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether a result is of the CPU: all tensors that it is made of are, or none is given and no default says so."""
-    tensors = list(_tensors((*args, *kwargs.values())))
+    tensors = tensors_in((args, kwargs))
     if tensors:
         return all(map(_is_of_host, tensors))
     default = torch_default_device.CURRENT_DEVICE
@@ -169,7 +150,7 @@ def _made(func: Any, args: Sequence[Any], result: Any, is_of_host: bool) -> Any:
 
 def _marked(result: Any, is_of_host: bool) -> Any:
     if is_of_host:
-        for one in _tensors([result]):
+        for one in tensors_in(result):
             one.__dict__[_HOST] = True
     return result
 
@@ -179,7 +160,6 @@ def _is_of_host(tensor: torch.Tensor) -> bool:
 
 
 def _install_autocast(patches: Patches) -> None:
-    """Let a block with the GPU's autocast cast what the CPU computes, too."""
     enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
 
     def entered(cast: Any) -> Any:
@@ -220,7 +200,6 @@ _torch_layer_norm = torch.nn.functional.layer_norm
 
 
 def _matmul(_: Any, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor) -> None:
-    """As cuBLAS with a transposed right side."""
     out.copy_(left.float() @ right.float().mT)
 
 
@@ -263,7 +242,6 @@ def _pointer(name: str, argument: Any, storages: dict[int, NDArray[np.uint8]]) -
 
 
 def _bytes_of(tensor: torch.Tensor, storages: dict[int, NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """The storage of a tensor."""
     storage = tensor.untyped_storage()
     begin, size = storage.data_ptr(), storage.nbytes()
     known = storages.get(begin)

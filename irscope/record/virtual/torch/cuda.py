@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from irscope.device.parts import DevicePart
-from irscope.record.triton.patches import AfterImport, Patches
+from irscope.record.triton.patches import AfterImport, Patches, nothing
 from irscope.record.virtual.placeholders import current_following, measured
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES
 from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
-from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream, nothing
+from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
@@ -62,7 +62,6 @@ def _properties_of(part: DevicePart) -> _DeviceProperties:
 
 
 def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> None:
-    """Let torch's modules report a part, until `patches` are closed."""
     cuda = torch.cuda
     properties = _properties_of(part)
     stream = Stream()
@@ -152,7 +151,6 @@ def _constants(value: Any, names: str) -> dict[str, Any]:
 
 
 def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
-    """How much is allocated: of the large tensors alone, and so a placeholder value."""
     names = "memory_allocated memory_reserved memory_cached"
     present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
     most = {f"max_{name}": lambda *_, **__: measured(memory.most_used_bytes) for name in names.split()}
@@ -164,8 +162,6 @@ def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
 
 
 class _Statistics(Counter[str]):
-    """The result of `torch.cuda.memory_stats`."""
-
     def __missing__(self, key: str) -> Any:
         return measured(0)
 
@@ -175,8 +171,6 @@ class _Statistics(Counter[str]):
 
 def _device_guard(memory: VirtualMemory) -> type:
     class DeviceGuard(Nothing):
-        """Stands in for `torch.cuda.device`."""
-
         def __init__(self, device: Any = None) -> None:
             super().__init__()
             self.idx = memory.index_of(device)
@@ -304,7 +298,6 @@ _DEFAULT_SEED = 67280421310721
 
 
 def _install_random(memory: VirtualMemory, patches: Patches) -> None:
-    """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
     class GeneratorMeta(type(real)):  # type: ignore[misc]

@@ -16,13 +16,10 @@ from irscope.record.virtual.torch.memory import META, is_wrapper
 
 
 class _SizeKind(Enum):
-    """What a size of an input is in a graph."""
-
     CONSTANT = auto()
     SHARED = auto()
     """A symbol: one for all sizes of this kind that are equal."""
     OWN = auto()
-    """A symbol of its own."""
 
 
 Marks = tuple[_SizeKind, ...] | None
@@ -30,20 +27,14 @@ Marks = tuple[_SizeKind, ...] | None
 
 
 class SizeHistory:
-    """The sizes and numbers for which one function was compiled."""
-
     def __init__(self, dynamic: bool | None) -> None:
-        """`dynamic`: the argument of `torch.compile`."""
         self._dynamic = dynamic
         self._compiled: dict[Any, list[list[Any]]] = {}
 
     def marks(self, leaves: Sequence[Any], layout: Any, constant: int) -> list[Marks]:
         """The marks of each input of the next compile, which is added to the history.
 
-        Arguments:
-            leaves: the inputs.
-            layout: how they are nested; calls of another layout are no earlier calls of this one.
-            constant: how many of the first inputs are a module's own tensors, whose sizes are constants.
+        `constant`: how many of the first inputs are a module's own tensors, whose sizes are constants.
         """
         calls = self._compiled.setdefault(str(layout), [])
         marks: list[Marks] = []
@@ -118,10 +109,7 @@ class Symbols:
         self._guards: tuple[int, str] = (-1, "")
 
     def input_of(self, value: Any, marks: Marks, device: torch.device) -> Any:
-        """The next input of the graph, for a value: a fake tensor, or a number.
-
-        A size of 0 or 1 is no symbol, as in Dynamo. Raises NotImplementedError for a tensor that wraps others.
-        """
+        """The next input of the graph: a fake tensor, or a number. A size of 0 or 1 is no symbol, as in Dynamo."""
         from torch._dynamo.source import LocalSource
         from torch.fx.experimental.symbolic_shapes import DimDynamic
 
@@ -168,21 +156,17 @@ def _outline(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def constant_marks(leaf: Any) -> Marks:
-    """The marks of an input without symbols."""
     return (_SizeKind.CONSTANT,) * leaf.dim() if isinstance(leaf, torch.Tensor) else None
 
 
 def is_symbolic(leaf: Any, marks: Marks) -> bool:
-    """Whether an input with these marks has a symbol."""
     return marks is not None and (type(leaf) is int or any(size is not _SizeKind.CONSTANT for size in marks))
 
 
 def sizes_of(leaf: Any) -> Any:
-    """The shape of a tensor; anything else as it is."""
     return tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def empty_as(tensor: torch.Tensor, device: torch.device, requires_grad: bool = False) -> torch.Tensor:
-    """A tensor of the sizes, strides and dtype of another."""
     strides, dtype = tensor.stride(), tensor.dtype
     return torch.empty_strided(tuple(tensor.shape), strides, dtype=dtype, device=device, requires_grad=requires_grad)

@@ -79,8 +79,6 @@ def _handles(*functions: Any) -> Callable[[_Handler], _Handler]:
 
 
 class Handlers:
-    """The functions of torch that one mode does not run: they read data, or tell devices and addresses."""
-
     def __init__(self, mode: VirtualCuda) -> None:
         self._mode = mode
         self._memory = mode.memory
@@ -227,7 +225,6 @@ class Handlers:
 
     @_handles(torch.all, T.all, torch.any, T.any, torch.min, T.min, torch.max, T.max)
     def carry(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`all`, `any`, … of a comparison: they have its assumed outcome."""
         result = self._mode.call(func, args, kwargs)
         if not isinstance(args[0], T) or not args[0].is_meta or not isinstance(result, T):
             return result
@@ -238,7 +235,6 @@ class Handlers:
 
     @_handles(torch.logical_not, T.logical_not, torch.bitwise_not, T.bitwise_not, T.__invert__)
     def carry_inverse(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`~` of a comparison: it has the other outcome."""
         result = self._mode.call(func, args, kwargs)
         holds = assumed_result(args[0]) if args[0].is_meta else None
         return result if holds is None else assume_result(result, not holds)
@@ -295,13 +291,11 @@ class Handlers:
         return result
 
     def _sliced(self, item: slice) -> slice:
-        """A slice whose bounds in tensors are read."""
         bounds = (item.start, item.stop, item.step)
         return slice(*(self.scalar(T.__index__, (bound,), {}) if isinstance(bound, T) else bound for bound in bounds))
 
     @_handles(torch.nonzero, T.nonzero, torch.argwhere, T.argwhere)
     def nonzero(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The places where a tensor is not 0: all, if its values are unknown."""
         tensor = args[0]
         if not tensor.is_meta:
             return func(*args, **kwargs)
@@ -324,7 +318,6 @@ class Handlers:
 
     @_handles(torch.masked_select, T.masked_select)
     def masked_select(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same as indexing by the mask."""
         tensor, mask = (*args, *kwargs.values())[:2]
         if not tensor.is_meta and not mask.is_meta:
             return func(*args, **kwargs)
@@ -393,13 +386,11 @@ class Handlers:
 
     @_handles(T.get_device, torch.get_device)
     def get_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        """The index of the GPU, -1 for the host."""
         device = self._memory.device(args[0])
         return device.index or 0 if device.type == "cuda" else -1
 
     @_handles(T.to)
     def to(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.to(...)` in all its forms: a device, a type, another tensor."""
         tensor, *rest = args
         kwargs = dict(kwargs)
         device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -467,7 +458,6 @@ class Handlers:
 
     @_handles(T.type)
     def type(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.type()` names the type with its device; `tensor.type(name)` converts."""
         tensor = args[0]
         kind = kwargs.get("dtype", args[1] if len(args) > 1 else None)
         if kind is None:
@@ -507,7 +497,6 @@ class Handlers:
 
     @_handles(T.pin_memory)
     def pin_memory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A copy that reports to be pinned; the tensor itself if it is."""
         if self._memory.is_pinned(args[0]):
             return args[0]
         return self._memory.pin(self._mode.call(T.clone, (args[0],), {}))

@@ -61,8 +61,6 @@ class _Shadow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """The known values of a tensor."""
-
     values: torch.Tensor
     """On the CPU; a view of the storage's shadow, so that a write is seen by all views."""
     is_placeholder: bool = False
@@ -79,7 +77,6 @@ class VirtualMemory:
     """The memory of one virtual device: addresses, and the tensors that report another device than `cuda:0`."""
 
     def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:
-        """`on_note` is called with what the program did that another machine would refuse, or this one does."""
         self._next = _BASE
         self._on_note = on_note
         self._size_bytes = size_bytes
@@ -91,7 +88,6 @@ class VirtualMemory:
 
     @property
     def free_bytes(self) -> int:
-        """The memory without the large tensors'."""
         return self._size_bytes - self.used_bytes
 
     def allocate(self, tensor: torch.Tensor) -> None:
@@ -119,7 +115,6 @@ class VirtualMemory:
         self.used_bytes -= size
 
     def index_of(self, device: Any) -> int:
-        """The index of a device in any of the forms that torch takes."""
         if isinstance(device, str):
             device = torch.device(device)
         if isinstance(device, torch.Tensor):
@@ -140,7 +135,6 @@ class VirtualMemory:
         return before
 
     def address(self, storage: Any) -> int:
-        """The address of a storage, which is allocated by the first call."""
         address = storage.__dict__.get(_ADDRESS)
         if address is None:
             address = self._next
@@ -155,18 +149,15 @@ class VirtualMemory:
         return self.address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
 
     def mark(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-        """Let a tensor and all others of its storage report `device`."""
         self.marks = True
         setattr(tensor.untyped_storage(), _DEVICE, device)
         return tensor
 
     def pin(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Mark a tensor of the host, and all others of its storage, as pinned."""
         setattr(tensor.untyped_storage(), _PINNED, True)
         return tensor
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor of the host is marked as pinned."""
         return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
 
     def device(self, tensor: torch.Tensor) -> torch.device:
@@ -198,7 +189,6 @@ def computed_values(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's values are known."""
     if is_wrapper(tensor):
         return False
     return not tensor.is_meta or _shadow(tensor) is not None
@@ -243,7 +233,6 @@ class _Unwritten:
     """Of its tensors: another one says that torch wrote."""
     epoch: int
     launches: int = 0
-    """How many launches wrote to it."""
 
 
 _T = torch.Tensor
@@ -287,7 +276,6 @@ def invalidate_all() -> None:
 
 
 def mark_placeholder(tensor: torch.Tensor) -> None:
-    """Mark a tensor's values as placeholder values for values that only a GPU has."""
     shadow = _shadow(tensor)
     if shadow is not None:
         shadow.is_placeholder = True
@@ -313,12 +301,10 @@ def is_wrapper(tensor: torch.Tensor) -> bool:
 
 
 def assumed_result(tensor: torch.Tensor) -> bool | None:
-    """Whether a comparison of unknown operands is assumed to hold; None for any other tensor."""
     return tensor.__dict__.get(_ASSUMED_RESULT)
 
 
 def assume_result(tensor: Any, holds: bool) -> Any:
-    """Store the assumed outcome of a comparison."""
     if isinstance(tensor, torch.Tensor):
         tensor.__dict__[_ASSUMED_RESULT] = holds
     return tensor
@@ -343,11 +329,8 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
 
 
 def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
-    """The range of an integer tensor, its data if it has at most so many bytes, or that nothing was written to it.
-
-    Of a small integer tensor the data are stored in any case. None of them if it is not known: a tensor of the virtual
-    GPU as far as the script gave its values; one of a GPU is read where it is small or any data are wanted, which
-    waits for the GPU, and not while a CUDA graph is captured.
+    """What is known of a tensor's data: the range of integers, the elements of a small or smaller one, or that nothing
+    wrote to it. A tensor of a GPU is read where it is small or any data are wanted, which waits for the GPU.
     """
     # To the functions of the virtual GPU's mode it is a tensor of a GPU.
     with torch._C.DisableTorchFunction(), torch.no_grad():
@@ -382,15 +365,11 @@ Sizes = dict[int, Reads]
 
 
 def _sizes_of(tensor: torch.Tensor) -> Sizes:
-    """The dimensions of a tensor whose sizes are placeholder values."""
     return tensor.__dict__.get(_SIZES, {})
 
 
 def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result: Any) -> None:
-    """Mark those sizes of a call's results that are placeholder values, or follow from them.
-
-    These are the sizes that are equal to a placeholder size of an operand, or to a placeholder number in the arguments.
-    """
+    """Mark those sizes of a call's results that are equal to a placeholder size of an operand, or to such a number."""
     placeholders = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
     integers = [number for number in numbers if isinstance(number, PlaceholderInt)]
     if not placeholders and not integers:
@@ -423,7 +402,6 @@ def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Ten
 
 
 def install_shapes(handlers: dict[Any, Any]) -> None:
-    """Add the handlers that return sizes to a mode."""
     T = torch.Tensor
     handlers[T.shape.__get__] = lambda func, args, kwargs: _shape(args[0], func(*args))
     handlers[T.size] = lambda func, args, kwargs: _size(func, args, kwargs)

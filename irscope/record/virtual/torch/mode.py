@@ -46,8 +46,8 @@ class GpuMode(TorchFunctionMode):
         """Enter the mode, in the program's threads and backward passes too, until `patches` are closed.
 
         `stand_in`: the device that tensors of the GPU have in torch. `in_backward`: is entered for each backward pass,
-        and gets the outputs that it starts from: within `backward()`, as in every function that it handles, a function
-        mode is off, and the script's own functions and hooks run there.
+        with its outputs: in functions that a mode handles, it is off, and the script's own functions and hooks run
+        there.
         """
         run, kind = threading.Thread.run, torch_default_device.DeviceContext
         run_backward, handle = torch.autograd.graph._engine_run_backward, kind.__torch_function__
@@ -129,7 +129,6 @@ class VirtualCuda(GpuMode):
     # ---- devices
 
     def is_cuda(self, device: Any) -> bool:
-        """Whether a device, in any of the forms torch takes, is the GPU."""
         if isinstance(device, torch.device):
             return device.type == "cuda"
         if isinstance(device, str):
@@ -195,7 +194,6 @@ class VirtualCuda(GpuMode):
         return result
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], virtual: list[torch.Tensor]) -> Any:
-        """Run a function on tensors without data, as far as possible where torch cannot."""
         from irscope.record.virtual.torch import rescue as virtual_rescue
 
         if self.on_operator is not None and isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
@@ -306,11 +304,7 @@ _KEYS = ("CUDA", "CompositeExplicitAutograd")
 
 
 def install_operators(mode: VirtualCuda, patches: Patches) -> None:
-    """Run a library's own code for the GPU on tensors without data, where it registered an operator with torch.
-
-    torch itself would run the operator's shape function, which launches no kernel, or fail without one. The code is
-    registered for tensors without data when the operator is first called.
-    """
+    """Run a library's own code for the GPU on tensors without data, where torch would run its shape function."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
     libraries: dict[str, Any] = {}
     seen: set[str] = set()
@@ -354,9 +348,8 @@ def _overloads(func: Any) -> Iterator[Any]:
 def follow_wrappers(mode: VirtualCuda, patches: Patches) -> None:
     """Make tensors that wrap others without data, as other tensors are, and follow the code of their classes.
 
-    `torch.Tensor._make_wrapper_subclass` makes them: quantised, masked, nested and distributed ones. Their own
-    implementation of torch's operators runs within a function that the mode handles, where the mode is off: it is
-    entered there again.
+    Quantised, masked, nested and distributed ones: their implementation of torch's operators runs where the mode is
+    off.
     """
     followed: set[type] = {torch.Tensor}
     make = torch.Tensor._make_wrapper_subclass

@@ -21,11 +21,7 @@ _BACKWARD = frozenset({torch.Tensor.backward, torch.autograd.backward, torch.aut
 
 
 class EachOperator(TorchDispatchMode):
-    """Runs torch's own operators one by one, unseen by any function mode, and rescues each that fails.
-
-    Here, below autograd, a rescued operator keeps its gradient. Many operators are written in Python: within a function
-    mode, their operands would be on the GPU, and the tensors that they make themselves would not.
-    """
+    """Runs torch's own operators one by one, unseen by any function mode, and rescues each that fails."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -45,10 +41,8 @@ class EachOperator(TorchDispatchMode):
 
 
 def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """A result for a function that failed on tensors without data.
-
-    Tries in this order: the function with its operands of the CPU moved to the device; the function with each of its
-    operators rescued; the whole function on the CPU, its gradients placeholder values. Raises `error` if none succeeds.
+    """A result for a function that failed on tensors without data: with all operands on the device, with each of its
+    operators rescued, or on the CPU, its gradients placeholder values. Raises `error` if none succeeds.
     """
     tensors = tensors_in((args, kwargs))
     if func in _BACKWARD or not any(tensor.is_meta for tensor in tensors):
@@ -131,10 +125,7 @@ def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], e
 
 
 def _all_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """A function's results without data, computed of the known values and of placeholder values for the others.
-
-    What of them follows from placeholder values is marked: the sizes and numbers that are others for other values.
-    """
+    """A function's results without data, of known and placeholder values: what follows from the latter is marked."""
     if sum(tensor.numel() for tensor in tensors_in((args, kwargs))) > _SMALL:
         raise error
     try:

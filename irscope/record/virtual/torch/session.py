@@ -42,13 +42,8 @@ from irscope.record.virtual.torch.streams import CudaGraph
 
 
 class TorchSession:
-    """The replaced device side of torch."""
-
     def __init__(self, part: DevicePart, patches: Patches, on_note: Callable[[str], None] | None = None) -> None:
-        """Put it in place for a part, until `patches` are closed.
-
-        `on_note` is called with what a reader must know of the run.
-        """
+        """Put it in place for a part, until `patches` are closed; `on_note` gets what a reader must know of the run."""
         notes: set[str] = set()
 
         def note(text: str) -> None:
@@ -82,9 +77,7 @@ class TorchSession:
     def _spare_dynamo(self) -> None:
         """Do not import torch.compile, which takes a second and more, for functions that are excluded from it.
 
-        Such functions, among them the shape functions of most element-wise operations, import it when first called.
-        They look up their original function with `getattr`: a global of that name in their module replaces it, until
-        the program itself uses torch.compile.
+        They look up their original function with `getattr`: a global of that name in their module replaces it.
         """
 
         def unmarked(owner: Any, name: str, *default: Any) -> Any:
@@ -169,7 +162,6 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
 
 
 def _tensors_of(argument: Any) -> Iterator[torch.Tensor]:
-    """The tensors of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
     if isinstance(argument, list | tuple):
         for item in argument:
             yield from _tensors_of(item)
@@ -249,7 +241,6 @@ _FOR_NUMBERS: dict[str, Callable[..., Any]] = {
 
 
 def _spare_symbols(patches: Patches) -> None:
-    """Put the replacements in place, unless the real modules are loaded, until `patches` are closed."""
     if _SYMBOLIC_SHAPES in sys.modules or "sympy" in sys.modules:
         return
     # The real module would have imported this.

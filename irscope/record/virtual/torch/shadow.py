@@ -46,7 +46,6 @@ _UNWRITTEN = frozenset(
 )
 """Their results are uninitialised memory, or numbers of the GPU's own generator."""
 _PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
-"""They change no values."""
 _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm})
 """They write running averages that torch's version counters do not count."""
 _OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
@@ -56,33 +55,24 @@ _OPERAND_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of torch that has run on tensors without data."""
-
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     tensors: list[torch.Tensor]
-    """Its operands."""
     result: Any
     is_placeholder: bool = False
     """Whether a number among its arguments is a placeholder value."""
 
 
 class Shadows:
-    """Computes the values of one mode's tensors."""
-
     def __init__(self) -> None:
         self._seeded = torch.Generator().manual_seed(0)
 
     def versions(self, virtual: Sequence[torch.Tensor]) -> list[int | None]:
-        """The version counters before a call, for `learn`."""
         return [_version(tensor) for tensor in virtual]
 
     def learn(self, call: Call, versions: list[int | None]) -> None:
-        """Compute the results of a call, and what it wrote, if its operands are known.
-
-        `versions`: those of the operands without data, before the call.
-        """
+        """Compute the results of a call, and what it wrote, if its operands are known, by the `versions` before."""
         func, args, result = call.func, call.args, call.result
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return
@@ -122,13 +112,8 @@ class Shadows:
                 values = func(*args, **options)
         except Exception:  # for example `torch.tensor` of a tensor whose values are not known
             return
-        operands = [values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
-        is_placeholder = (
-            call.is_placeholder
-            or func in _RANDOM
-            or any(operand is not None and operand.is_placeholder for operand in operands)
-        )
-        _attach([result], [values], is_placeholder)
+        operands = tensors_in((*args, *call.kwargs.values()))
+        _attach([(result, values)], func in _RANDOM or _has_placeholders(call, operands))
 
     def _learn_write(self, call: Call, written: list[torch.Tensor]) -> None:
         tensors = call.tensors
@@ -157,9 +142,7 @@ class Shadows:
         self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
-        is_placeholder = call.is_placeholder or any(
-            known is not None and known.is_placeholder for known in map(values_of, tensors)
-        )
+        is_placeholder = _has_placeholders(call, tensors)
         generator = torch.default_generator
         state = generator.get_state()
         try:
@@ -179,11 +162,13 @@ class Shadows:
         flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
-            pairs = [
-                (result, value) for result, value in zip(flat, computed, strict=True) if any(result is f for f in fresh)
-            ]
-            _attach([result for result, _ in pairs], [value for _, value in pairs], is_placeholder)
+            pairs = zip(flat, computed, strict=True)
+            _attach([pair for pair in pairs if any(pair[0] is one for one in fresh)], is_placeholder)
         return True
+
+
+def _has_placeholders(call: Call, operands: Sequence[torch.Tensor]) -> bool:
+    return call.is_placeholder or any(known is not None and known.is_placeholder for known in map(values_of, operands))
 
 
 def _is_of_a_library(func: Any) -> bool:
@@ -195,17 +180,13 @@ def _is_of_a_library(func: Any) -> bool:
     return False
 
 
-def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
+def _attach(pairs: list[tuple[torch.Tensor, Any]], is_placeholder: bool) -> None:
+    """Store the values of (result, value) that are alike."""
     made: set[int] = set()
-    for result, value in zip(results, values, strict=True):
-        if (
-            not isinstance(value, T)
-            or value.device.type != "cpu"
-            or value.shape != result.shape
-            or value.dtype != result.dtype
-        ):
+    for result, value in pairs:
+        if not isinstance(value, T) or value.device.type != "cpu" or value.layout is not torch.strided:
             continue
-        if value.layout is not torch.strided or not has_shadow(result):
+        if (value.shape, value.dtype) != (result.shape, result.dtype) or not has_shadow(result):
             continue
         storage = result.untyped_storage()._cdata
         if storage in made:
@@ -267,8 +248,6 @@ def _overwritten(call: Call) -> list[torch.Tensor]:
 
 
 def _values(value: Any) -> Any:
-    """Arguments with every tensor replaced by its values, and the device by the CPU."""
-
     def values(tensor: torch.Tensor) -> torch.Tensor:
         known = values_of(tensor)
         return tensor if known is None else known.values
@@ -282,7 +261,6 @@ _IN_PLACE = frozenset(
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """All tensors in a value, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from irscope.record.triton.patches import nothing
 from irscope.record.virtual.placeholders import measured
 
 _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
-
-
-def nothing(*_: Any, **__: Any) -> None:
-    """Stands in for what waits, captures, frees or prints; and drops an answer that torch does not give."""
 
 
 class Stream(AbstractContextManager["Stream"]):
@@ -41,7 +38,6 @@ class Stream(AbstractContextManager["Stream"]):
         return event if event is not None else Event()
 
     def query(self) -> bool:
-        """Whether all work is done, which is assumed."""
         return measured(True)
 
     def is_capturing(self) -> bool:
@@ -58,11 +54,9 @@ class Event:
     record = wait = synchronize = nothing
 
     def query(self) -> bool:
-        """Whether all work is done, which is assumed."""
         return measured(True)
 
     def elapsed_time(self, end_event: Any) -> float:
-        """The placeholder time in milliseconds."""
         return measured(_ELAPSED_MS)
 
 
@@ -85,8 +79,6 @@ class CudaGraph:
 
 
 class Capturing(AbstractContextManager[None]):
-    """Stands in for `torch.cuda.graph`."""
-
     def __init__(self, cuda_graph: CudaGraph, *_: Any, **__: Any) -> None:
         self._graph = cuda_graph
 
