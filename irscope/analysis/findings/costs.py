@@ -159,7 +159,10 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_MODEL or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
-        result.append(pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds)))
+        reason = pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds))
+        # A launch at the limit of a unit gains nothing by it: the only reason is shown all the same.
+        is_only = reason.is_small and all(one.is_small for one in result)
+        result.append(replace(reason, seconds=None, share=0.0) if is_only else reason)
     return in_order(_with_consequences(result, loops, reasons_of(bound_of(time.prediction))))
 
 
@@ -202,7 +205,9 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         cost = one.seconds
         small = cost is not None and one.share < LEAST_SHARE
         group = 0 if one.kind.rank == 0 else 3 if small else 2 if cost is None else 1
-        return group, -(cost or 0.0), -len(_CONSEQUENCES.get(one.code, ())), one.code, -one.weight, one.line
+        # Of equal costs the cause comes first: of any place, of one place, and last what only has no other reason.
+        causes = one.code not in _EVERYWHERE, one.code == "IRS509", -len(_CONSEQUENCES.get(one.code, ()))
+        return group, -(cost or 0.0), causes, one.code, -one.weight, one.line
 
     return tuple(sorted(worst(findings), key=key))
 

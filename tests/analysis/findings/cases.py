@@ -76,6 +76,8 @@ _ROW = "*fp16:16, *fp16:16"
 _WORDS = "*fp32:16, *fp32:16"
 TAKES_LAST = not triton_version().startswith("3.6.")
 """Whether `coalesce` lays an access of which it knows nothing along its last dimension; Triton 3.6 takes the first."""
+ROUNDS_SUMS = triton_version().startswith(("3.6.", "3.7."))
+"""Whether `combine` makes a dot in TF32 of a sum of f32 products; from Triton 3.8 on the dot has no inputPrecision."""
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
          "stride", helps="stride divisible by 16"),

@@ -85,6 +85,8 @@ def test_findings_come_by_their_time_and_what_cannot_run_first() -> None:
     broken = replace(one, code="IRS503", seconds=None)
     ordered = in_order([small, untimed, one, dear, broken])
     assert [each.code for each in ordered] == ["IRS503", "IRS205", "IRS101", "IRS303", "IRS501"]
+    equal = in_order(replace(dear, code=code) for code in ("IRS509", "IRS205", "IRS605", "IRS505"))
+    assert [each.code for each in equal] == ["IRS505", "IRS205", "IRS605", "IRS509"]
 
 
 def test_what_exposes_latency_comes_before_it(run: Run) -> None:

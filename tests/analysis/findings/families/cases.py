@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.analysis.findings.cases import TAKES_LAST, Case, Variant
+from tests.analysis.findings.cases import ROUNDS_SUMS, TAKES_LAST, Case, Variant
 from tests.analysis.findings.families.launches import STRUCTURAL
 
 __all__ = ["FAMILIES"]
@@ -167,7 +167,7 @@ _DOTS = (
          "cuda:75", ("cuda:75",)),
     Case("IRS601", _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", HOW="ieee", TILE=32),
          _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", HOW="tf32", TILE=32), "input_precision", _CUDA),
-    Case("IRS601", _product("summed", f"{_F}, {_F}", TILE=32),
+    Case("IRS603" if ROUNDS_SUMS else "IRS601", _product("summed", f"{_F}, {_F}", TILE=32),
          _product("gram", f"{_F}, {_F}", HOW="tf32x3", ROWS=32, COLUMNS=64), "a sum of products", _CUDA),
     Case("IRS601", _product("gram", f"{_F}, {_F}", HOW="ieee", ROWS=32, COLUMNS=64),
          _product("gram", f"{_F}, {_F}", HOW="tf32x3", ROWS=32, COLUMNS=64), "input_precision", _CUDA),
