@@ -129,7 +129,7 @@ CASES = (
     Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=2, TILE=64),
          _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "another loop"),
     Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=3, TILE=64),
-         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "as it got it"),
+         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "yields %"),
     Case("IRS202", _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=True, TILE=64),
          _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=False, TILE=64), "another load", _CUDA,
          helps="num_stages=5"),
