@@ -120,7 +120,9 @@ def traffic_of(
     for (array, is_store), reuse in reuses.items():
         size = array_bytes.get(array)
         cold = reuse.cold * reuse.own / reuse.amount
-        in_wave = max(reuse.own / reuse.amount * float(reuse.new[together]), cold)
+        # The first CTA of a wave shares with none before it, each other one with those since.
+        wave = float(_summed(1.0, reuse.new, lags)[together]) / int(lags[together])
+        in_wave = max(reuse.own / reuse.amount * wave, cold)
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
             kept = hits(whole)
@@ -228,8 +230,12 @@ def _footprint(reuses: Iterable[_Reuse], lags: Array) -> Array:
         own = reuse.own * reuse.spread * SECTOR
         first += own
         each += own * reuse.new
-    steps = np.diff(lags, prepend=0)
-    return np.cumsum(steps * np.concatenate([[first], each[:-1]]))
+    return _summed(first, each, lags)
+
+
+def _summed(first: float, each: Array, lags: Array) -> Array:
+    """The sum over as many CTAs as each lag says: `first` of the first one, and `each` of those at each distance."""
+    return np.cumsum(np.diff(lags, prepend=0) * np.concatenate([[first], each[:-1]]))
 
 
 def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:

@@ -81,7 +81,7 @@ _LOADS = (
          _row("histogram_weights", f"{_F}, {_F}, {_F}, i32:16", BLOCK=1024), "shift", _CUDA,
          helps="shift divisible by 16"),
     Case("IRS101", _layout("one_at_a_time", _PAIR, WIDTH=1, BLOCK=1024),
-         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
+         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives each thread", _CUDA),
 )  # fmt: skip
 _CONSTANTS = (
     Case("IRS101", _constant("fixed_pitch", _PAIR, PITCH=1028, BLOCK=1024),
@@ -119,7 +119,7 @@ _STORES = (
     Case("IRS102", _row("into_view", f"{_PAIR}, *fp16", BLOCK=1024), _row("into_view", _TRIPLE, BLOCK=1024),
          "y", _CUDA, helps="y divisible by 16"),
     Case("IRS102", _layout("one_at_a_time", _PAIR, WIDTH=2, BLOCK=1024),
-         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
+         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives each thread", _CUDA),
 )  # fmt: skip
 _SECTORS = (
     Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "is 4 bytes", _CUDA),
