@@ -71,7 +71,7 @@ def why(
             and a fix with the compile time after it; of several compiles, which were needed.
         every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once; with
             --compile-time every compile, not the three longest.
-        apply_to = --apply-to COPY: Write the FILE with the fixes that are edits of it, and compile that.
+        apply_to = --apply-to FIXED.py: Write the FILE with the fixes that are edits of it, and compile that.
     """
     given = {
         "--time": time, "--line": line, "--op": operation, "--value": value, "--ignore": ignore, "--size": size,

@@ -54,7 +54,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
         (("--value", "%nothing"), "no value of the TTGIR is named so"),
         (("--line", 999999), f", {line}, "),
         (("--op", "laod"), "no MLIR stage has such an operation. Did you mean 'load'?"),
-        (("--apply-to", PLANTED.parent / "copy.py"), "--tries 0 compiles none"),
+        (("--apply-to", PLANTED.parent / "fixed.py"), "--tries 0 compiles none"),
     ):
         code, out, err = irscope("why", "last", "--tries", "0", *absent)
         assert (code, out, told in err) == (2, "", True), err
@@ -159,7 +159,7 @@ def test_a_size_that_the_kernel_was_not_compiled_for_is_a_misuse() -> None:
         (("--variants", "--time"), "--time: why --variants takes no such option"),
         (("--warmup", "--grid", "2"), "--grid: why --warmup takes no such option"),
         (("--apply-to", PLANTED.parent), "is a folder: name the file to write"),
-        (("--apply-to", PLANTED / "copy.py"), "is a file, and no folder"),
+        (("--apply-to", PLANTED / "fixed.py"), "is a file, and no folder"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused_before_anything_is_read(

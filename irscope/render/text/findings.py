@@ -65,7 +65,7 @@ def render_explanation(
     elif not groups:
         rows.append("    no finding" + (f" that costs {LEAST_SHARE:.0%} of the predicted time" if time.model else ""))
     if patch := patch_of(capture, findings):
-        rows += patch.rstrip("\n").split("\n") if every else ["    fixes are edits of the file: --apply-to COPY.py"]
+        rows += patch.rstrip("\n").split("\n") if every else ["    fixes are edits of the file: --apply-to FIXED.py"]
     return "\n".join(rows) + "\n"
 
 
