@@ -120,8 +120,10 @@ def traffic_of(
     for (array, is_store), reuse in reuses.items():
         size = array_bytes.get(array)
         cold = reuse.cold * reuse.own / reuse.amount
-        # The first CTA of a wave shares with none before it, each other one with those since.
-        wave = float(_summed(1.0, reuse.new, lags)[together]) / int(lags[together])
+        # Of what no CTA accessed before the first wave has more than its part: of a single wave `cold` tells all.
+        first = reuse.cold * min(at_once / ctas, 1.0)
+        again = np.maximum(reuse.new - first, 0.0) / max(1.0 - first, 1e-9)
+        wave = float(_summed(1.0, again, lags)[together]) / int(lags[together])
         in_wave = max(reuse.own / reuse.amount * wave, cold)
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
