@@ -410,7 +410,7 @@ COSTS = (
     Case("IRS106", _chosen("chosen", BOTH=True), _chosen("alternating", BOTH=True), "is the same for"),
     Case("IRS604", _switched(3), _switched(2), "float64"),
     Case("IRS206", _merged(ONE=True, BLOCK=1024), _merged(ONE=False, BLOCK=1024), "its loads are of scalars"),
-    Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
+    Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes per row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
 """Those that the model of a launch shows."""
