@@ -56,6 +56,8 @@ class DramTraffic:
     """The same of stores."""
     distinct: dict[int, float]
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
+    fresh: dict[int, float]
+    """Argument → the part of the accesses to tiles that no CTA as far as a wave before accessed."""
 
 
 @dataclass(slots=True)
@@ -116,7 +118,7 @@ def traffic_of(
     by_lanes = [one for one in accesses if one[0].kind in ("load", "store", "copy")]
     random, scattered = _random_arrays(by_lanes), _scattered(by_lanes)
     everything = sum(reuse.amount for reuse in reuses.values())
-    found = DramTraffic({}, {}, {})
+    found = DramTraffic({}, {}, {}, {})
     for (array, is_store), reuse in reuses.items():
         size = array_bytes.get(array)
         cold = reuse.cold * reuse.own / reuse.amount
@@ -151,6 +153,8 @@ def traffic_of(
             part *= 1 + evicted
         (found.written if is_store else found.read)[array] = float(part)
         found.distinct[array] = min(found.distinct.get(array, 1.0), in_wave)
+        fresh = max(reuse.own / reuse.amount * float(reuse.new[together]), cold)
+        found.fresh[array] = min(found.fresh.get(array, 1.0), fresh)
     return found
 
 

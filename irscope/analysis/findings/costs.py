@@ -409,8 +409,8 @@ class _Pricer:
 
     def _without_atomics(self, here: Collection[int]) -> float:
         """A store in place of each atomic, of each address once, however many CTAs add to it at the same time."""
-        distinct = self._model.execution.distinct
-        left = {index: distinct.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
+        fresh = self._model.execution.fresh
+        left = {index: fresh.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
         return self._changed(
             left.keys() & {*here},
             lambda one: replace(one, kind="store"),
