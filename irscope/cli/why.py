@@ -18,6 +18,7 @@ from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.store.disk import refuse_unwritable
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
@@ -70,17 +71,22 @@ def why(
             and a fix with the compile time after it; of several compiles, which were needed.
         every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once; with
             --compile-time every compile, not the three longest.
-        apply_to = --apply-to COPY: Write the FILE with the fixes that are edits of it, and compile that.
+        apply_to = --apply-to FIXED.py: Write the FILE with the fixes that are edits of it, and compile that.
     """
+    given = {
+        "--time": time, "--line": line, "--op": operation, "--value": value, "--ignore": ignore, "--size": size,
+        "--grid": grid, "--apply-to": apply_to,
+    }  # fmt: skip
+    of_variants = {"--variants": variants, "--warmup": warmup}
     if other is not None:
-        if variants or warmup or time or line is not None or operation is not None or value is not None:
-            raise UsageError("why A B compares two predictions: leave out the options that choose findings.")
+        compiled = {"--compile-time": compile_time, "--tries": tries, "--all": every}
+        _refuse("A B, which compares two predictions,", given | of_variants | compiled)
         return _versus(subject, other, to, record_options)
     if compile_time:
-        if variants or warmup or time or line is not None or operation is not None or value is not None or size or grid:
-            raise UsageError("--compile-time is about all of a compile: it goes with --tries and --all alone.")
+        _refuse("--compile-time", given | of_variants)
         return _compile_time(subject, every, tries, to, record_options)
     if variants or warmup:
+        _refuse("--variants" if variants else "--warmup", given)
         return _variants(subject, every, warmup, tries, to, record_options)
     from irscope.analysis.findings.edits import patch_of
     from irscope.analysis.findings.model import codes_of
@@ -94,9 +100,15 @@ def why(
     chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     budget = Budget.parse(None if tries in ("few", "0") else tries)
+    copy = Path(apply_to) if apply_to is not None else None
+    if copy is not None:
+        if tries == "0":
+            raise UsageError("--apply-to writes fixes that were compiled, and --tries 0 compiles none.")
+        if copy.is_dir():
+            raise UsageError(f"--apply-to {str(copy)!r} is a folder: name the file to write.")
+        refuse_unwritable(copy, "--apply-to")
     captures = captures_of(subject, record_options)
     chosen.require_known(captures)
-    copy = Path(apply_to) if apply_to is not None else None
     if copy is not None and copy.exists():
         files = {Path(one.launch.kernel.file) for one in captures}
         if any(file.exists() and copy.samefile(file) for file in files):
@@ -138,6 +150,12 @@ def why(
     if copy is not None:
         _apply(captures, answers, copy, record_options)
     return tell_incomplete(captures)
+
+
+def _refuse(mode: str, options: Mapping[str, object]) -> None:
+    """Raise UsageError for options that a mode does not take."""
+    if names := [name for name, value in options.items() if value not in (None, False)]:
+        raise UsageError(f"{' and '.join(names)}: why {mode} takes no such option.")
 
 
 def _apply(

@@ -169,9 +169,20 @@ class Runner(Interpreter):
         head = head if carried is not None else 0
         if most - head > _MOST_ITERATIONS:
             self.note(f"one of {most} iterations of the loop in line {loop.operation.first_line} was evaluated")
+            mark = self.mark()
             with self.weighted(self.weight.often(iterations, iterations)):
+                rates, _ = self._at_once(loop, None)
+            is_known = all(
+                rate is not None for rate, first in zip(rates, loop.first, strict=True) if isinstance(first, Number)
+            )
+            if least < most or not is_known:
+                return loop.lost(self)
+            self.forget(mark)
+            head = most - _LAST_ITERATIONS
+            times = np.array([head])
+            with self.weighted(self.weight.often(times, times)):
                 self._at_once(loop, None)
-            return loop.lost(self)
+            carried = loop.carried(self, rates, constant(head, 64))
         carried = carried if carried is not None else loop.first
         growths: list[Number | None] = [None] * len(carried)
         after = [self._scalar(value) for value in carried]

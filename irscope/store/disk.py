@@ -75,15 +75,17 @@ def _read_key(path: Path) -> bytes | None:
     return key if len(key) == _KEY_BYTES else None
 
 
-def refuse_unwritable(path: Path) -> None:
+def refuse_unwritable(path: Path, option: str = "-o") -> None:
     """Raise UsageError for an output that cannot be written; what is there, or `-`, is left to the writing."""
     if str(path) == "-" or path.exists():
         return
     folder = next(one for one in path.absolute().parents if one.exists())
     if not folder.is_dir():
-        raise UsageError(f"-o {str(path)!r}: {str(folder)!r} is a file, and no folder.")
+        raise UsageError(f"{option} {str(path)!r}: {str(folder)!r} is a file, and no folder.")
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"-o {str(path)!r}: nothing can be written to the folder {str(folder)!r}. Name another one.")
+        raise UsageError(
+            f"{option} {str(path)!r}: nothing can be written to the folder {str(folder)!r}. Name another one."
+        )
 
 
 def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:

@@ -98,6 +98,8 @@ class Execution:
     """The same of stores."""
     distinct: Mapping[int, float]
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
+    fresh: Mapping[int, float]
+    """Argument → the part of the accesses to tiles that no CTA as far as a wave before accessed."""
     atomic_slices: Mapping[int, float]
     """Argument → the slices of L2 that atomics access at the same time, as if there were any number."""
     in_step: Mapping[int, float]
@@ -204,6 +206,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     return Execution(
         program, grid, warps, resident, groups, work, launch.names, launch.array_bytes, traffic.read, traffic.written,
         traffic.distinct,
+        traffic.fresh,
         _atomic_slices(watch, tiles, launch, at_once), _in_step(tiles, ctas, at_once), assumed.notes,
     )  # fmt: skip
 

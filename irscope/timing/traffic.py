@@ -56,6 +56,8 @@ class DramTraffic:
     """The same of stores."""
     distinct: dict[int, float]
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
+    fresh: dict[int, float]
+    """Argument → the part of the accesses to tiles that no CTA as far as a wave before accessed."""
 
 
 @dataclass(slots=True)
@@ -116,11 +118,15 @@ def traffic_of(
     by_lanes = [one for one in accesses if one[0].kind in ("load", "store", "copy")]
     random, scattered = _random_arrays(by_lanes), _scattered(by_lanes)
     everything = sum(reuse.amount for reuse in reuses.values())
-    found = DramTraffic({}, {}, {})
+    found = DramTraffic({}, {}, {}, {})
     for (array, is_store), reuse in reuses.items():
         size = array_bytes.get(array)
         cold = reuse.cold * reuse.own / reuse.amount
-        in_wave = max(reuse.own / reuse.amount * float(reuse.new[together]), cold)
+        # Of what no CTA accessed before the first wave has more than its part: of a single wave `cold` tells all.
+        first = reuse.cold * min(at_once / ctas, 1.0)
+        again = np.maximum(reuse.new - first, 0.0) / max(1.0 - first, 1e-9)
+        wave = float(_summed(1.0, again, lags)[together]) / int(lags[together])
+        in_wave = max(reuse.own / reuse.amount * wave, cold)
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
             kept = hits(whole)
@@ -147,6 +153,8 @@ def traffic_of(
             part *= 1 + evicted
         (found.written if is_store else found.read)[array] = float(part)
         found.distinct[array] = min(found.distinct.get(array, 1.0), in_wave)
+        fresh = max(reuse.own / reuse.amount * float(reuse.new[together]), cold)
+        found.fresh[array] = min(found.fresh.get(array, 1.0), fresh)
     return found
 
 
@@ -228,8 +236,12 @@ def _footprint(reuses: Iterable[_Reuse], lags: Array) -> Array:
         own = reuse.own * reuse.spread * SECTOR
         first += own
         each += own * reuse.new
-    steps = np.diff(lags, prepend=0)
-    return np.cumsum(steps * np.concatenate([[first], each[:-1]]))
+    return _summed(first, each, lags)
+
+
+def _summed(first: float, each: Array, lags: Array) -> Array:
+    """The sum over as many CTAs as each lag says: `first` of the first one, and `each` of those at each distance."""
+    return np.cumsum(np.diff(lags, prepend=0) * np.concatenate([[first], each[:-1]]))
 
 
 def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:

@@ -53,8 +53,8 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     for absent, told in (
         (("--value", "%nothing"), "no value of the TTGIR is named so"),
         (("--line", 999999), f", {line}, "),
-        (("--apply-to", PLANTED), "it is the kernel's own file"),
         (("--op", "laod"), "no MLIR stage has such an operation. Did you mean 'load'?"),
+        (("--apply-to", PLANTED.parent / "fixed.py"), "--tries 0 compiles none"),
     ):
         code, out, err = irscope("why", "last", "--tries", "0", *absent)
         assert (code, out, told in err) == (2, "", True), err
@@ -149,6 +149,24 @@ def test_a_size_that_the_kernel_was_not_compiled_for_is_a_misuse() -> None:
     assert with_launch(capture, {"n": 32}, (2, 1, 1)).launch.grid == (2, 1, 1)
     with pytest.raises(UsageError, match="compiled for multiples of 16"):
         with_launch(capture, {"n": 33}, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("last", "--size", "n=3"), "--size: why A B, which compares two predictions, takes no such option"),
+        (("last", "--tries", "2", "--apply-to", "x.py"), "--apply-to and --tries: why A B"),
+        (("--variants", "--time"), "--time: why --variants takes no such option"),
+        (("--warmup", "--grid", "2"), "--grid: why --warmup takes no such option"),
+        (("--apply-to", PLANTED.parent), "is a folder: name the file to write"),
+        (("--apply-to", PLANTED / "fixed.py"), "is a file, and no folder"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused_before_anything_is_read(
+    irscope: Run, options: tuple[object, ...], told: str
+) -> None:
+    code, out, err = irscope("why", "nothing.irscope", *options)
+    assert (code == 0, out, told in err) == (False, "", True), err
 
 
 def test_a_code_that_is_none_is_a_misuse(irscope: Run) -> None:

@@ -101,6 +101,15 @@ def test_products_miss_as_often_as_in_a_simulated_cache(order: Order, megabytes:
         assert large[matrix] * 0.8 <= read[matrix] <= small[matrix] * 1.25 + 0.02
 
 
+@pytest.mark.parametrize("order", [_by_rows, _grouped])
+def test_the_distinct_tiles_of_a_wave_are_those_of_consecutive_ctas(order: Order) -> None:
+    waves = [range(begin, begin + _AT_ONCE) for begin in range(_TILES * _TILES - _AT_ONCE + 1)]
+    distinct = _product(order, 8 << 20).distinct
+    for side in (0, 1):
+        counted = sum(len({order(cta)[side] for cta in wave}) for wave in waves) / len(waves)
+        assert distinct[side + 1] * _AT_ONCE == pytest.approx(counted, rel=0.15)
+
+
 def test_a_grouped_order_moves_less() -> None:
     size = 8 << 20
     assert sum(_product(_grouped, size).read.values()) < 0.5 * sum(_product(_by_rows, size).read.values())

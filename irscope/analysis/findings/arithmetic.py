@@ -59,9 +59,12 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
             reported.add(store.first_line)
             shape = "×".join(map(str, load.result_types[0].shape))
             size = prod(load.result_types[0].shape) * load.result_types[0].element_bits // 8
+            change = next((made[value] for value in store.operands if value in made), store)
+            while change.opcode == "convert_layout" and change.operands[0] in made:
+                change = made[change.operands[0]]
             yield studied.finding(
                 "IRS309",
-                store.first_line,
+                change.first_line,
                 "the accumulator goes from tensor memory to registers and back in each iteration",
                 f"{2 * size:,} bytes between tensor memory and registers, while the tensor cores wait",
                 1 << 4,

@@ -13,7 +13,15 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.find import findings_of, worst
-from irscope.analysis.findings.launches import SATURATED, innermost, launch_findings, unexplained, waits_for_atomics
+from irscope.analysis.findings.launches import (
+    SATURATED,
+    bound_of,
+    innermost,
+    launch_findings,
+    reasons_of,
+    unexplained,
+    waits_for_atomics,
+)
 from irscope.analysis.findings.loops import loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import LEAST_SHARE, Finding
 from irscope.analysis.findings.work import repeats_within
@@ -151,8 +159,11 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_MODEL or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
-        result.append(pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds)))
-    return in_order(_with_consequences(result, loops))
+        reason = pricer.priced(unexplained(studied, time.model, time.prediction, time.floor_seconds))
+        # A launch at the limit of a unit gains nothing by it: the only reason is shown all the same.
+        is_only = reason.is_small and all(one.is_small for one in result)
+        result.append(replace(reason, seconds=None, share=0.0) if is_only else reason)
+    return in_order(_with_consequences(result, loops, reasons_of(bound_of(time.prediction))))
 
 
 def _has_same_fix(one: Finding, other: Finding, loops: Mapping[int, int]) -> bool:
@@ -194,13 +205,21 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         cost = one.seconds
         small = cost is not None and one.share < LEAST_SHARE
         group = 0 if one.kind.rank == 0 else 3 if small else 2 if cost is None else 1
-        return group, -(cost or 0.0), -len(_CONSEQUENCES.get(one.code, ())), one.code, -one.weight, one.line
+        # Of equal costs the cause comes first: of any place, of one place, and last what only has no other reason.
+        causes = one.code not in _EVERYWHERE, one.code == "IRS509", -len(_CONSEQUENCES.get(one.code, ()))
+        return group, -(cost or 0.0), causes, one.code, -one.weight, one.line
 
     return tuple(sorted(worst(findings), key=key))
 
 
-def _with_consequences(findings: Sequence[Finding], loops: Mapping[int, int]) -> list[Finding]:
+def _with_consequences(
+    findings: Sequence[Finding], loops: Mapping[int, int], reasons: Collection[str]
+) -> list[Finding]:
+    """Findings with the costs of their consequences; `reasons`: the kinds that bring about the bound of the launch."""
+
     def caused(one: Finding, other: Finding) -> bool:
+        if other.code == "IRS509" and one.code in reasons:
+            return not one.is_small
         is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code in _OF_KERNEL
         is_there = is_there or other.line in one.lines or one.code in _EVERYWHERE
         is_there = is_there or (other.line in loops and loops.get(one.line) == loops[other.line])
@@ -231,7 +250,13 @@ class _Pricer:
         self._global = {index for index, one in model.accesses if one.kind in _GLOBAL}
         work = prediction.seconds - prediction.launch_seconds
         self._least = prediction.launch_seconds + work * min(model.saturation / SATURATED, 1.0)
-        self._least_of_dram = prediction.launch_seconds + work * dict(prediction.busy).get("DRAM", 0.0)
+        busy = dict(prediction.busy)
+        self._least_of_dram = prediction.launch_seconds + work * busy.get("DRAM", 0.0)
+        # Copies to shared memory move the same bytes, but need no registers and no stores.
+        most = max(busy.get(unit, 0.0) for unit in ("DRAM", "L2", "L2 port"))
+        self._least_of_copies = prediction.launch_seconds + work * min(most / SATURATED, 1.0)
+        dots = [one for loop in loops_with_dots(studied) for one in loop.walk() if one.kind == "dot"]
+        self._loads_of_dots = {load.first_line for one in dots for load in loads_of_dot(studied, one)}
 
     def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
         """A finding with its time, if the model can tell it; `alike`: those that have its fix, itself among them."""
@@ -279,6 +304,9 @@ class _Pricer:
             return None
         if code == "IRS103":
             return self._coalesced(here)
+        if code == "IRS201" and finding.line in self._loads_of_dots:
+            copied = _left({*here} - self._global, 0.0)
+            return max(self._changed(here, lambda one: replace(one, missed=0.0), copied), self._least_of_copies)
         if code in ("IRS201", "IRS202", "IRS203"):
             return self._at_least(self._changed(here, lambda one: replace(one, missed=0.0)))
         if code == "IRS402":
@@ -381,8 +409,8 @@ class _Pricer:
 
     def _without_atomics(self, here: Collection[int]) -> float:
         """A store in place of each atomic, of each address once, however many CTAs add to it at the same time."""
-        distinct = self._model.execution.distinct
-        left = {index: distinct.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
+        fresh = self._model.execution.fresh
+        left = {index: fresh.get(one.array, 1.0) for index, one in self._model.accesses if one.kind == "atomic"}
         return self._changed(
             left.keys() & {*here},
             lambda one: replace(one, kind="store"),
@@ -432,12 +460,10 @@ class _Pricer:
         """
         factors: dict[int, float] = {}
         copied: set[int] = set()
-        dots = [one for loop in loops_with_dots(self._studied) for one in loop.walk() if one.kind == "dot"]
-        of_dots = {load.first_line for one in dots for load in loads_of_dot(self._studied, one)}
         for one in findings:
             factor = max(one.factor, 1.0)
             factors |= {at: factor for at in self._at(one) if at in self._global}
-            if one.line in of_dots:
+            if one.line in self._loads_of_dots:
                 copied |= {*self._at(one)}
             addressing = self._at(replace(one, chain=(), place=()))
             factors |= {at: factor for at in addressing if self._bases[at] in _OF_ADDRESSES}
@@ -452,7 +478,7 @@ class _Pricer:
             return 0.0 if index in copied and index not in factors else 1 / factors.get(index, 1.0)
 
         seconds = self._model.seconds(access=access, keeps=keeps)
-        return max(seconds, self._least if copied else 0.0, self._least_of_dram * self._aligned_part(factors))
+        return max(seconds, self._least_of_copies if copied else 0.0, self._least_of_dram * self._aligned_part(factors))
 
     def _aligned_part(self, wider: Collection[int]) -> float:
         """The part of the bytes of DRAM that is left where each of some accesses has as few sectors as it can."""

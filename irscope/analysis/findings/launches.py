@@ -248,7 +248,7 @@ def unexplained(studied: Studied, model: Model, prediction: Prediction, floor_se
     places = tuple((one.file, one.line) for one in lines[:1] if prediction.bound not in _OF_GRID)
     causes = [_model(f"warps spend {share:.0%} of their time on: {name}") for name, share in waits[:3]]
     causes += [_model(f"{name} is busy for {share:.0%} of the time") for name, share in prediction.busy[:2]]
-    bound = why if why in _WAITS and part >= _MOSTLY else prediction.bound
+    bound = bound_of(prediction)
     text, fix = _BOUNDS.get(bound, (f"bound by {bound}", ""))
     floor = f", {prediction.seconds / floor_seconds:.1f} times the minimum" if floor_seconds else ""
     return studied.about_kernel(
@@ -261,6 +261,17 @@ def unexplained(studied: Studied, model: Model, prediction: Prediction, floor_se
         place=places,
         seconds=_lost(studied, model, prediction, bound, part, floor_seconds or 0.0),
     )
+
+
+def bound_of(prediction: Prediction) -> str:
+    """What bounds a launch: what most of the warps wait for, where that says more than the unit that is busiest."""
+    why, part = next((row for row in prediction.waits if row[0] != "execution"), ("", 0.0))
+    return why if why in _WAITS and part >= _MOSTLY else prediction.bound
+
+
+def reasons_of(bound: str) -> tuple[str, ...]:
+    """The kinds of findings that bring a bound about."""
+    return _REASONS.get(bound, ())
 
 
 def _lost(
@@ -307,6 +318,13 @@ _IN_TURN = ("tensor cores", "special functions", "integer and logic", "FMA")
 """Units that dots of one iteration, and the operations between them, use one after another."""
 _WAITS = ("atomics", "spills")
 """Reasons to wait that say more than the unit that is busiest."""
+_REASONS = {
+    "latency: too little in flight": ("IRS201", "IRS202", "IRS203", "IRS502"),
+    "barriers": ("IRS205",),
+    "atomics": ("IRS602", "IRS605"),
+    "spills": ("IRS501",),
+    "last wave": ("IRS507",),
+}
 _IN_FLIGHT = (
     "more bytes in flight: larger tiles, several loads before the first use, more warps or CTAs per multiprocessor"
 )

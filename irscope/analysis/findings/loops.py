@@ -353,8 +353,8 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
-        if not any(one.kind == "dot" for one in parse_mlir(studied.capture.begun_text).walk()):
-            causes.append(studied.in_ir("a sum of products, which became a dot", dot.first_line, stage="ttir"))
+        if _is_of_sum(studied):
+            causes.append(studied.in_ir(_OF_SUM, dot.first_line, stage="ttir"))
             text = "tl.dot of the two tiles as they are loaded: matrix units take 16-bit operands, or round f32 to TF32"
     causes += [studied.logged(one) for one in studied.said(use.line, Remark)[:1]]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
@@ -370,6 +370,14 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         ],
         [Suggestion(text)] if text else [],
     )
+
+
+_OF_SUM = "a sum of products, which became a dot"
+
+
+def _is_of_sum(studied: Studied) -> bool:
+    """Whether the kernel as it is written has no dot."""
+    return not any(one.kind == "dot" for one in parse_mlir(studied.capture.begun_text).walk())
 
 
 def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
@@ -478,6 +486,10 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
             studied.in_ir(f"compiled to: {rounded} of TF32", use.line, "assembly"),
             studied.in_ir('its input_precision is "tf32", which is the default', dot.first_line, stage="ttir"),
         ]
+        fix = 'input_precision="tf32x3" or "ieee", if this precision is too low: both are slower'
+        if _is_of_sum(studied):
+            causes.append(studied.in_ir(_OF_SUM, dot.first_line, stage="ttir"))
+            fix = f"tl.dot of the two tiles, with {fix}"
         for number, one in enumerate(widened):
             if one is not None:
                 said = f"operand {number} is exact: {one.name} made it, of a type that TF32 holds"
@@ -491,7 +503,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
             f"a relative error of less than 2⁻¹⁰ in {where}",
             1,
             causes,
-            [Suggestion('input_precision="tf32x3" or "ieee", if this precision is too low: both are slower')],
+            [Suggestion(fix)],
         )
 
 

@@ -54,7 +54,7 @@ def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
 
 
 def _repeated(studied: Studied) -> Iterator[Finding]:
-    """The arguments of which a CTA in the middle of the grid reads each byte several times."""
+    """The arguments of which a CTA within the grid, and on none of its diagonals, reads each byte several times."""
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.footprint import footprint_of
 
@@ -62,11 +62,11 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
     grid, record = launch.grid, launch.record
     if grid is None or record is None or kernel is None or min(grid) < 1:
         return
-    x, y, z = grid
-    middle = x // 2 + x * (y // 2 + y * (z // 2))
+    x, y, z = 3 * grid[0] // 8, 5 * grid[1] // 8, grid[2] // 2
+    inner = x + grid[0] * (y + grid[1] * z)
     room = {one.path: one.storage_bytes for one in record.arguments if one.storage_bytes is not None}
     arguments = read_arguments(kernel, launch)
-    touched = [one for one in footprint_of(studied.module, arguments, grid, room, [middle]).touched if one.is_read]
+    touched = [one for one in footprint_of(studied.module, arguments, grid, room, [inner]).touched if one.is_read]
     whole = sum(one.requested_bytes[0] for one in touched)
     for one in touched:
         asked, distinct = one.requested_bytes[0], one.distinct_bytes[1]
@@ -86,7 +86,7 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
             1,
             [
                 studied.in_ir(
-                    f"program ({x // 2}, {y // 2}, {z // 2}) requests {asked:,} bytes of {one.argument}, of which "
+                    f"program ({x}, {y}, {z}) requests {asked:,} bytes of {one.argument}, of which "
                     f"{distinct:,} are distinct",
                     heaviest,
                     "evaluated",

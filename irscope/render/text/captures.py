@@ -17,7 +17,7 @@ from irscope.model.facts import Outline
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.render.capture import graph_texts, occupancy_text
-from irscope.render.text.findings import line_of_finding
+from irscope.render.text.findings import best_fix_text, line_of_finding
 from irscope.render.text.tables import masked, milliseconds, table, wrapped
 
 _MOST_FINDINGS = 3
@@ -43,6 +43,7 @@ def _worst(found: Findings, *, several: bool) -> str:
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
         which = f"  (of {', '.join(ids[:3])}{more})" if several else ""
         lines.append(masked(line_of_finding(one)) + which)
+        lines += [f"    {masked(fix)}"] if (fix := best_fix_text(one)) else []
     return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
 
 

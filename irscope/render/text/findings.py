@@ -38,26 +38,34 @@ _INDENT = 18
 
 
 def render_explanation(
-    findings: Sequence[Finding], capture: Capture, time: Timed, *, width: int | None, color: bool, every: bool = False
+    findings: Sequence[Finding],
+    capture: Capture,
+    time: Timed,
+    *,
+    width: int | None,
+    color: bool,
+    every: bool = False,
+    all_of_it: str = "--all",
 ) -> str:
     """The predicted time of a launch and what bounds it, then each finding with its cost, place, cause and fix.
 
-    `every`: with those that cost less than 3 % of the time, which are counted otherwise.
+    `every`: with those that cost less than 3 % of the time, which are counted otherwise; `all_of_it` shows them.
     """
     bold, plain = (_BOLD, _PLAIN) if color else ("", "")
-    width = max(width or 100, _LEAST_WIDTH)
     head, *lines = _summary(capture, time)
-    rows = [f"{bold}{head}{plain}", *lines]
+    heads = wrap(head, max(width, _LEAST_WIDTH), subsequent_indent="    ") if width else [head]
+    width = max(width or 100, _LEAST_WIDTH)
+    rows = [*(f"{bold}{row}{plain}" for row in heads), *lines]
     groups = [group for group in grouped(findings) if every or not group[0].is_small]
     for number, group in enumerate(groups, 1):
         rows += _short(number, group, width, bold, plain)
     smaller = len(findings) - sum(map(len, groups))
     if smaller:
-        rows.append(f"    {smaller} smaller: --all")
+        rows.append(f"    {smaller} smaller: {all_of_it}")
     elif not groups:
         rows.append("    no finding" + (f" that costs {LEAST_SHARE:.0%} of the predicted time" if time.model else ""))
     if patch := patch_of(capture, findings):
-        rows += patch.rstrip("\n").split("\n") if every else ["    fixes are edits of the file: --apply-to COPY.py"]
+        rows += patch.rstrip("\n").split("\n") if every else ["    fixes are edits of the file: --apply-to FIXED.py"]
     return "\n".join(rows) + "\n"
 
 
@@ -98,11 +106,11 @@ def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: 
     first, *others = wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
     yield f"{bold}{number:>2}{plain} {cost}  {first}"
     yield from (f"{'':{_INDENT}}{row}" for row in others)
-    if (fix := _best_fix_text(one)) is not None:
+    if (fix := best_fix_text(one)) is not None:
         yield from (f"{'':{_INDENT}}{row}" for row in wrap(fix, width - _INDENT, break_on_hyphens=False))
 
 
-def _best_fix_text(finding: Finding) -> str | None:
+def best_fix_text(finding: Finding) -> str | None:
     """The fix with the least predicted time; else what is to be done, which was not tried."""
     if (best := finding.best_fix) is not None:
         seconds = best.proof.seconds if best.proof is not None else None
@@ -126,7 +134,7 @@ def told_of(finding: Finding) -> str:
     """A finding in a sentence or two: its cost, what it is, and its fix: `41 µs (43%): tt.load …; fix: …`."""
     cost = f"{duration_text(finding.seconds)} ({finding.share:.0%}): " if finding.seconds else ""
     told = f"{cost}{finding.operation} {finding.text}" if finding.operation else f"{cost}{finding.text}"
-    fix = _best_fix_text(finding)
+    fix = best_fix_text(finding)
     return f"{told}; {fix}" if fix else told
 
 

@@ -76,6 +76,8 @@ _ROW = "*fp16:16, *fp16:16"
 _WORDS = "*fp32:16, *fp32:16"
 TAKES_LAST = not triton_version().startswith("3.6.")
 """Whether `coalesce` lays an access of which it knows nothing along its last dimension; Triton 3.6 takes the first."""
+ROUNDS_SUMS = triton_version().startswith(("3.6.", "3.7."))
+"""Whether `combine` makes a dot in TF32 of a sum of f32 products; from Triton 3.8 on the dot has no inputPrecision."""
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
          "stride", helps="stride divisible by 16"),
@@ -127,7 +129,7 @@ CASES = (
     Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=2, TILE=64),
          _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "another loop"),
     Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=3, TILE=64),
-         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "as it got it"),
+         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "yields %"),
     Case("IRS202", _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=True, TILE=64),
          _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=False, TILE=64), "another load", _CUDA,
          helps="num_stages=5"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.findings.costs import LEAST_SHARE, Timed, in_order, priced, timed
+from irscope.analysis.findings.costs import LEAST_SHARE, Timed, _with_consequences, in_order, priced, timed
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
@@ -85,3 +85,25 @@ def test_findings_come_by_their_time_and_what_cannot_run_first() -> None:
     broken = replace(one, code="IRS503", seconds=None)
     ordered = in_order([small, untimed, one, dear, broken])
     assert [each.code for each in ordered] == ["IRS503", "IRS205", "IRS101", "IRS303", "IRS501"]
+    equal = in_order(replace(dear, code=code) for code in ("IRS509", "IRS205", "IRS605", "IRS505"))
+    assert [each.code for each in equal] == ["IRS505", "IRS205", "IRS605", "IRS509"]
+
+
+def test_what_exposes_latency_comes_before_it(run: Run) -> None:
+    """A loop that is not pipelined costs what its copies would gain, and comes before the bound that it causes."""
+    dots = "*fp16:16, *fp16:16, *fp32:16, i32:16"
+    slow = Variant("tiles", dots, (("TILE", 64),), (("num_stages", 1),), (2048, 1, 1), (("size", 4096),))
+    time, found = _priced(slow, run)
+    fast, clean = _priced(replace(slow, options=(("num_stages", 3),)), run)
+    assert time.prediction is not None
+    assert fast.prediction is not None
+    first = found[0]
+    assert first.code == "IRS201"
+    assert first.share > 0.1
+    gain = 1 - fast.prediction.seconds / time.prediction.seconds
+    assert abs(first.share - gain) < 0.1, (first.share, gain)
+    assert not [one for one in clean if one.code == "IRS201"]
+    exposed = replace(first, code="IRS509", line=0, place=(), share=2 * first.share, seconds=1.0)
+    ordered = in_order(_with_consequences([exposed, first], {}, ("IRS201",)))
+    assert [one.code for one in ordered] == ["IRS201", "IRS509"]
+    assert [one.code for one in in_order(_with_consequences([exposed, first], {}, ()))] == ["IRS509", "IRS201"]

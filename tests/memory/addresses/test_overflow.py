@@ -89,3 +89,36 @@ def test_a_number_that_is_meant_to_wrap_around_leads_nothing_astray() -> None:
     sizes = 0x1E3779B1, 3, 12345, (1 << 31) - 1
     assert found(sizes, 12)
     assert not found(sizes, 12, hashed=True)
+
+
+IN_A_LOOP = """\
+module {
+  tt.func public @k(%x: !tt.ptr<f32>, %size: i32, %step: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %by = tt.splat %step : i32 -> tensor<8xi32>
+    %base = tt.splat %x : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+    %end = scf.for %i = %c0 to %size step %c1 iter_args(%o = %range) -> (tensor<8xi32>)  : i32 {
+      %p = tt.addptr %base, %o : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+      %v = tt.load %p : tensor<8x!tt.ptr<f32>>
+      %next = arith.addi %o, %by : tensor<8xi32>
+      scf.yield %next : tensor<8xi32>
+    }
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("iterations", [50, 900, 3000, 100_000])
+def test_an_offset_that_a_loop_carries_overflows_in_an_iteration_that_is_accessed(iterations: int) -> None:
+    module = parse_mlir(IN_A_LOOP)
+    assert module.kernel is not None
+    size, step = (value for value, _, _ in module.kernel.parameters[1:])
+    # The offset of the last iteration that loads is the largest of them.
+    most = ((1 << 31) - LANES) // (iterations - 1)
+    for by, overflows in ((most, False), (most + 1, (most + 1) * (iterations - 1) + LANES > 1 << 31)):
+        held = {size: constant(iterations, 32), step: constant(by, 32)}
+        rows = overflows_of(module, held, (1, 1, 1))
+        assert [one.operation.name for one in rows] == ["arith.addi"] * overflows, by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.analysis.findings.cases import TAKES_LAST, Case, Variant
+from tests.analysis.findings.cases import ROUNDS_SUMS, TAKES_LAST, Case, Variant
 from tests.analysis.findings.families.launches import STRUCTURAL
 
 __all__ = ["FAMILIES"]
@@ -81,7 +81,7 @@ _LOADS = (
          _row("histogram_weights", f"{_F}, {_F}, {_F}, i32:16", BLOCK=1024), "shift", _CUDA,
          helps="shift divisible by 16"),
     Case("IRS101", _layout("one_at_a_time", _PAIR, WIDTH=1, BLOCK=1024),
-         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
+         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives each thread", _CUDA),
 )  # fmt: skip
 _CONSTANTS = (
     Case("IRS101", _constant("fixed_pitch", _PAIR, PITCH=1028, BLOCK=1024),
@@ -119,7 +119,7 @@ _STORES = (
     Case("IRS102", _row("into_view", f"{_PAIR}, *fp16", BLOCK=1024), _row("into_view", _TRIPLE, BLOCK=1024),
          "y", _CUDA, helps="y divisible by 16"),
     Case("IRS102", _layout("one_at_a_time", _PAIR, WIDTH=2, BLOCK=1024),
-         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
+         _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives each thread", _CUDA),
 )  # fmt: skip
 _SECTORS = (
     Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "is 4 bytes", _CUDA),
@@ -167,7 +167,7 @@ _DOTS = (
          "cuda:75", ("cuda:75",)),
     Case("IRS601", _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", HOW="ieee", TILE=32),
          _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", HOW="tf32", TILE=32), "input_precision", _CUDA),
-    Case("IRS601", _product("summed", f"{_F}, {_F}", TILE=32),
+    Case("IRS603" if ROUNDS_SUMS else "IRS601", _product("summed", f"{_F}, {_F}", TILE=32),
          _product("gram", f"{_F}, {_F}", HOW="tf32x3", ROWS=32, COLUMNS=64), "a sum of products", _CUDA),
     Case("IRS601", _product("gram", f"{_F}, {_F}", HOW="ieee", ROWS=32, COLUMNS=64),
          _product("gram", f"{_F}, {_F}", HOW="tf32x3", ROWS=32, COLUMNS=64), "input_precision", _CUDA),

@@ -280,6 +280,15 @@ def turned(x, y, n, TILE: tl.constexpr):
     tl.store(y + j[None, :] * n + i[:, None], tile)
 
 
+@triton.jit
+def mirrored(x, y, n, TILE: tl.constexpr):
+    """A square matrix and its transpose, whose tiles are the same on the diagonal of the grid alone."""
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    j = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    total = tl.load(x + i[:, None] * n + j[None, :]) + tl.load(x + j[None, :] * n + i[:, None])
+    tl.store(y + i[:, None] * n + j[None, :], total)
+
+
 def _of(
     kernel: str,
     signature: str,
@@ -332,7 +341,7 @@ def _products(**constants: object) -> Variant:
 
 
 def _ordered(group: int) -> Variant:
-    return _of("ordered", "*fp16:16, *fp16:16, *fp16:16, i32:16", (2048, 1, 1), (("n", 8192),), 8, GROUP=group, M=128,
+    return _of("ordered", "*fp16:16, *fp16:16, *fp16:16, i32:16", (8192, 1, 1), (("n", 16384),), 8, GROUP=group, M=128,
                N=256)  # fmt: skip
 
 
@@ -379,6 +388,8 @@ COSTS = (
     Case("IRS509", _long("soft", 524288, n=64, BLOCK=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
     Case("IRS104", _long("normed", 4096, AGAIN=True, BLOCK=2048), _long("normed", 4096, AGAIN=False, BLOCK=2048),
          "are distinct"),
+    Case("IRS104", _long("normed", 4096, AGAIN=True, BLOCK=2048),
+         _of("mirrored", _ROWS, (128, 128, 1), (("n", 8192),), 4, TILE=64), "are distinct"),
     Case("IRS204", _causal(True), _causal(False), "the mask is off everywhere"),
     Case("IRS306", _products(DOT=False, TILE=16), _products(DOT=True, TILE=16), "broadcast to"),
     Case("IRS307", _FLOATS, _dots((32, 64, 1), WIDE=False, M=128, TILE=64), "its buffer is contiguous"),
@@ -399,7 +410,7 @@ COSTS = (
     Case("IRS106", _chosen("chosen", BOTH=True), _chosen("alternating", BOTH=True), "is the same for"),
     Case("IRS604", _switched(3), _switched(2), "float64"),
     Case("IRS206", _merged(ONE=True, BLOCK=1024), _merged(ONE=False, BLOCK=1024), "its loads are of scalars"),
-    Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
+    Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes per row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
 """Those that the model of a launch shows."""

@@ -165,7 +165,7 @@ def summed(x, y, TILE: tl.constexpr):
     """A product of f32 without a dot, which the compiler makes of its sum."""
     rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
     tile = tl.load(x + rows[:, None] * TILE + columns[None, :])
-    product = tl.sum(tile[:, :, None] * tile[None, :, :], 1)  # here: IRS601
+    product = tl.sum(tile[:, :, None] * tile[None, :, :], 1)  # here: IRS601 IRS603
     tl.store(y + rows[:, None] * TILE + columns[None, :], product)
 
 
