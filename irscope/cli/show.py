@@ -25,7 +25,7 @@ from irscope.cli.output import (
 from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
-from irscope.errors import StageNotFound, UsageError, undamaged
+from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.facts import Outline
 from irscope.record.variants.completing import with_sass
@@ -102,24 +102,14 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
     elif view.stages:
         return _show_stages(captures, view, to)
     elif has_page and len(captures) == 1:
-        one, width = captures[0], table_width(to.path)
-        text = render_capture(one, _explanation(one, width), width=width, color=painted)
+        from irscope.analysis.findings.quick import quick_findings
+
+        one = captures[0]
+        text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
         emit(text, to.path, painted=painted)
     else:
         emit(summary(captures, painted), to.path, painted=painted)
     return 0
-
-
-def _explanation(capture: Capture, width: int | None) -> str:
-    """What `irscope why` prints of a capture without another compile; empty for a damaged one."""
-    from irscope.api.explain import Explainer
-    from irscope.render.text.findings import render_explanation
-
-    if (found := undamaged(lambda: Explainer().explain(capture), None)) is None:
-        return ""
-    all_of_it = f"irscope why {capture.id[:8]} --all"
-    room = width - 2 if width else None
-    return render_explanation(found.findings, capture, found.time, width=room, color=False, all_of_it=all_of_it)
 
 
 def _show_how(captures: StoredCaptures, view: View, painted: bool) -> None:

@@ -25,6 +25,7 @@ from irscope.render.text.tables import (
 )
 
 if TYPE_CHECKING:
+    from irscope.analysis.findings.model import Finding
     from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization
     from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
     from irscope.model.launch_record import Argument, Autotuning
@@ -198,15 +199,17 @@ _OCCUPANCY = "occupancy_percent"
 _HANGING = "    "
 
 
-def render_capture(capture: Capture, explanation: str = "", *, width: int | None = None, color: bool = False) -> str:
-    """The page, with the explanation of `irscope why`; sections with nothing in them are left out."""
+def render_capture(
+    capture: Capture, findings: Sequence[Finding], *, width: int | None = None, color: bool = False
+) -> str:
+    """The page; `findings` stand in their order, and sections with nothing in them are left out."""
     page = _Page(width, color)
     head = page.title(f"{capture.id}  {capture.name}  {capture.target}")
     sections = [
         page.lines(f"The compile {capture.failure.verdict}", capture.failure.message.splitlines())
         if capture.failure is not None
         else "",
-        page.text("Predicted time and findings", explanation),
+        page.lines("Findings without their cost, which irscope why predicts", _findings(findings)),
         page.rows("Launch", _launch(capture)),
         page.rows("", _parameters(capture), ["parameter", "compiled for", "launched with"]),
         page.rows("Options", _options(capture)),
@@ -228,7 +231,7 @@ def summary_html(capture: Capture) -> str:
     # No style of its own: the report's policy refuses what stands in an attribute.
     source = f"<pre>{escape(capture.launch.kernel.source)}</pre>"
     python = f"<details><summary>Source</summary>{source}</details>" if capture.launch.kernel.source else ""
-    return f'<div class="irscope-summary"><pre>{escape(render_capture(capture))}</pre>{python}</div>'
+    return f'<div class="irscope-summary"><pre>{escape(render_capture(capture, ()))}</pre>{python}</div>'
 
 
 def occupancy_text(capture: Capture) -> str:
@@ -239,6 +242,14 @@ def occupancy_text(capture: Capture) -> str:
     if occupancy is None:
         return ""
     return f"{percent(occupancy.fraction)} ({occupancy})"
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    from irscope.render.text.findings import render_findings
+
+    return render_findings(findings, color=False).splitlines()
 
 
 class _Page:
@@ -254,10 +265,6 @@ class _Page:
         shown = [line for text in texts for line in self._wrapped(visible(text))]
         head = self.title(title) if title else ""
         return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
-
-    def text(self, title: str, text: str) -> str:
-        """A section of a text that is wrapped already; empty without one."""
-        return self.title(title) + "".join(f"  {visible(line)}\n" for line in text.splitlines()) if text else ""
 
     def _wrapped(self, text: str) -> Iterator[str]:
         words = text.lstrip()

@@ -130,13 +130,28 @@ def test_options_that_mean_nothing_to_a_command_are_refused() -> None:
 def test_the_keywords_of_the_python_interface_are_those_of_the_fields() -> None:
     keywords = dict(inspect.signature(irscope.record_all).parameters)
     del keywords["source"], keywords["kernel"]
-    fields = {item.metadata["keyword"]: item for item in dataclasses.fields(RecordingOptions)}
-    fields.pop("")
-    assert keywords.keys() == fields.keys()
-    for name, field in fields.items():
+    names = {"target": "targets", "values": "computes"}
+    fields = {item.name: item for item in dataclasses.fields(RecordingOptions)}
+    for keyword, parameter in keywords.items():
         # None and an empty text or tuple stand for the default, whatever its type.
-        default = keywords[name].default
-        assert (default or None) == (field.default or None), name
+        assert (parameter.default or None) == (fields[names.get(keyword, keyword)].default or None), keyword
+    # What only commands and irscope itself ask for.
+    others = fields.keys() - {names.get(keyword, keyword) for keyword in keywords}
+    assert others == {
+        *(
+            "constants",
+            "data_limit_bytes",
+            "disassemble",
+            "dry",
+            "into",
+            "launch",
+            "layouts",
+            "resume",
+            "test_filter",
+            "times",
+        ),
+        "verbose",
+    }
 
 
 def test_values_as_programs_give_them() -> None:

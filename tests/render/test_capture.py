@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.api.explain import Explainer
+from irscope.analysis.findings.model import Cause, Finding
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.render.capture import render_capture
-from irscope.render.text.findings import render_explanation
 from irscope.render.text.tables import display_width
 from irscope.store.file import load, save
 from irscope.target import Target
@@ -49,7 +48,7 @@ def capture() -> Capture:
 
 
 def test_everything_stands_on_the_page(capture: Capture) -> None:
-    text = render_capture(capture)
+    text = render_capture(capture, ())
     rows = [line.split() for line in text.splitlines()]
     assert text.startswith(f"{capture.id}  {LONG}  cuda:90\n")
     for row in (
@@ -69,18 +68,29 @@ def test_everything_stands_on_the_page(capture: Capture) -> None:
     ):
         assert row in rows, row
     assert text.count("The first note.") == 1
-    assert "findings" not in text
+    assert "Findings" not in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_it_fits_and_cuts_nothing(capture: Capture, width: int) -> None:
+    finding = Finding(
+        "IRS501",
+        "",
+        0,
+        (),
+        (),
+        (("/k.py", 3),),
+        "spills a lot " * 9,
+        "8 bytes",
+        8,
+        (Cause("because " * 20, "ir", ""),),
+        (),
+    )
     failed = replace(capture, status="failed", failure=Failure("fit", "needs more than there is " * 9))
-    why = "spills a lot\n  fix: fewer"
-    whole, text = render_capture(failed, why), render_capture(failed, why, width=width)
+    whole, text = render_capture(failed, (finding,)), render_capture(failed, (finding,), width=width)
     assert sorted(text.split()) == sorted(whole.split())
     assert all(display_width(line) <= max(width, 2 + len(LONG) + 16 + 12) for line in text.splitlines())
-    titles = "The compile", "Predicted time and findings", "Launch", "Options", "Resources", "Notes"
-    order = [text.index(title) for title in titles]
+    order = [text.index(title) for title in ("The compile", "Findings", "Launch", "Options", "Resources", "Notes")]
     assert order == sorted(order)
 
 
@@ -89,9 +99,7 @@ def test_show_prints_the_page_of_one_capture(
 ) -> None:
     one = save(capture, tmp_path / "one.irscope")
     assert run(["show", str(one)]) == 0
-    why = render_explanation((), capture, Explainer().explain(load(one)).time, width=None, color=False)
-    assert "not predicted" in why
-    assert capsys.readouterr() == (render_capture(load(one), why), "")
+    assert capsys.readouterr() == (render_capture(load(one), ()), "")
     two = save(replace(capture, target=Target("cuda", "80", 32)), tmp_path / "two.irscope")
     assert run(["show", str(one), str(two)]) == 0
     assert "occupancy" in capsys.readouterr().out.splitlines()[0]

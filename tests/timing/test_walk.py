@@ -89,7 +89,8 @@ def test_why_predicts_from_the_work_what_cannot_be_followed(monkeypatch: pytest.
         answer = Explainer().explain(capture)
     assert answer.time.prediction is not None
     assert answer.time.prediction.method == "analytic"
-    head, note, *_ = render_explanation(answer.findings, capture, answer.time, width=100, color=False).split("\n")
+    text = render_explanation(answer.findings, capture, answer.time, width=None, color=False)
+    head, note, *_ = text.split("\n")
     assert "predicted" in head
     assert "was not followed" in note
 

@@ -45,11 +45,10 @@ def render_explanation(
     width: int | None,
     color: bool,
     every: bool = False,
-    all_of_it: str = "--all",
 ) -> str:
     """The predicted time of a launch and what bounds it, then each finding with its cost, place, cause and fix.
 
-    `every`: with those that cost less than 3 % of the time, which are counted otherwise; `all_of_it` shows them.
+    `every`: with those that cost less than 3 % of the time, which are counted otherwise.
     """
     bold, plain = (_BOLD, _PLAIN) if color else ("", "")
     head, *lines = _summary(capture, time)
@@ -61,7 +60,7 @@ def render_explanation(
         rows += _short(number, group, width, bold, plain)
     smaller = len(findings) - sum(map(len, groups))
     if smaller:
-        rows.append(f"    {smaller} smaller: {all_of_it}")
+        rows.append(f"    {smaller} smaller: --all")
     elif not groups:
         rows.append("    no finding" + (f" that costs {LEAST_SHARE:.0%} of the predicted time" if time.model else ""))
     if patch := patch_of(capture, findings):
