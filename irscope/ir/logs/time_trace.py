@@ -209,18 +209,31 @@ def _names_by_clock(
     # In the middle of those that do, a rounded time decides least.
     for (found, name), _ in best[len(best) // 2].most_common():
         names.setdefault(found, name)
-    for at, name in asked:
+    runs, questions = Counter(span.name for span in passes), Counter(name for _, name in asked)
+    begin = 0
+    for number, (at, name) in enumerate(asked):
         if name in generators or name in names.values():
+            begin = _behind(passes, begin, names, name)
             continue
+        # It runs before the pass that is asked for next.
+        later = [other for _, other in asked[number + 1 :] if other in generators or other in names.values()][:1]
+        end = _behind(passes, begin, names, later[0]) - 1 if later else -1
         free: list[tuple[int, str]] = []
-        for span in passes:
-            if span.name not in names and span.name not in known:
+        for span in passes[begin : end if end >= begin else None]:
+            # What runs more often runs without being asked for: `Print Function IR`.
+            if span.name not in names and span.name not in known and runs[span.name] <= questions[name]:
                 end_ns = span.start_ns + span.duration_ns * (span.name in generators)
                 free.append((max(span.start_ns - at, at - end_ns, 0), span.name))
         distance_ns, found = min(free, default=(_MOVED_NS.stop, ""))
         if distance_ns < _MOVED_NS.stop:
             names[found] = name
     return names
+
+
+def _behind(passes: Sequence[TimeSpan], begin: int, names: Mapping[str, str], name: str) -> int:
+    """The place behind the next pass of a name in plans; `begin` if there is none."""
+    places = range(begin, len(passes))
+    return next((at + 1 for at in places if names.get(passes[at].name, passes[at].name) == name), begin)
 
 
 def _votes(classes: Sequence[TimeSpan], asked: Sequence[tuple[int, str]]) -> Counter[tuple[str, str]]:

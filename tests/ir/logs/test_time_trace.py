@@ -113,6 +113,22 @@ def test_passes_that_begin_in_one_microsecond_keep_their_order() -> None:
     ]
 
 
+def test_a_pass_of_another_name_stands_between_those_that_are_asked_for_around_it() -> None:
+    """Passes of less than a microsecond, and a clock that is two late: the nearest by the clock is a required one."""
+    llvm = trace(
+        event("RunPass", 7, 0, "Required Pass"),
+        event("RunPass", 8, 0, "Machine CSE"),
+        event("RunPass", 9, 0, "Convert Allocas"),
+        event("RunPass", 9, 0, "Always"),
+        event("RunPass", 10, 0, "NVPTX Image Optimizer"),
+        event("RunPass", 12, 0, "Always"),
+        asked=((6_000, b"Machine CSE", True), (7_000, b"lower-alloca", True), (8_000, b"NVPTX Image Optimizer", True)),
+    )
+    assert [span.name for span in llvm_spans([llvm])] == [
+        *("Required_Pass", "machine-cse#1", "lower-alloca#1", "Always", "NVPTX_Image_Optimizer#1", "Always"),
+    ]
+
+
 def test_passes_of_the_middle_end_are_named_by_what_was_asked_before_them() -> None:
     """A required pass and one that is left out in between; clocks that differ by a microsecond."""
     llvm = trace(
