@@ -127,8 +127,9 @@ class SharedWords:
         # What a kernel declares begins behind 1 KiB that is the system's.
         self.count = (size + 1024) // 4 + 4
         """Words of a CTA."""
-        self.words = np.zeros(self.count * ctas, np.int64) if lanes > 1 else None
-        self.is_known = np.zeros(self.count * ctas, np.bool_)
+        room = self.count * ctas if lanes > 1 else 0
+        self.words = np.zeros(room, np.int64) if room else None
+        self.is_known = np.zeros(room, np.bool_)
         self.last: Sequence[Value] = ()
         self.origins: frozenset[int] | None = None
         """The loads of unknown data that what is stored comes from; None where it comes from no load."""

@@ -54,7 +54,7 @@ def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
 
 
 def _repeated(studied: Studied) -> Iterator[Finding]:
-    """The arguments of which a CTA within the grid, and on none of its diagonals, reads each byte several times."""
+    """The arguments of which a CTA within the grid reads each byte several times."""
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.footprint import footprint_of
 
@@ -63,6 +63,9 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
     if grid is None or record is None or kernel is None or min(grid) < 1:
         return
     x, y, z = 3 * grid[0] // 8, 5 * grid[1] // 8, grid[2] // 2
+    if x == y and max(grid[:2]) > 1:
+        # On the diagonal a tile and its transpose are one.
+        x, y = (x, y + 1) if y + 1 < grid[1] else (x + 1, y)
     inner = x + grid[0] * (y + grid[1] * z)
     room = {one.path: one.storage_bytes for one in record.arguments if one.storage_bytes is not None}
     arguments = read_arguments(kernel, launch)

@@ -161,7 +161,7 @@ def _spans_of(trace: LlvmTrace, counts: Counter[str]) -> list[TimeSpan]:
 
 
 def _began(row: Mapping[str, Any]) -> tuple[int, bool, int]:
-    """The order of two events: of those that began in one microsecond, LLVM wrote the pass that ended first first.
+    """The order of events; passes that began in one microsecond stay as LLVM wrote them, when each ended.
 
     No pass runs within another, only an analysis does, which takes no longer than the pass.
     """
@@ -216,8 +216,9 @@ def _names_by_clock(
             begin = _behind(passes, begin, names, name)
             continue
         # It runs before the pass that is asked for next.
-        later = [other for _, other in asked[number + 1 :] if other in generators or other in names.values()][:1]
-        end = _behind(passes, begin, names, later[0]) - 1 if later else -1
+        following = (other for _, other in asked[number + 1 :])
+        later = next((other for other in following if other in generators or other in names.values()), None)
+        end = _behind(passes, begin, names, later) - 1 if later is not None else -1
         free: list[tuple[int, str]] = []
         for span in passes[begin : end if end >= begin else None]:
             # What runs more often runs without being asked for: `Print Function IR`.
