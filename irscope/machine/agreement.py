@@ -1,9 +1,9 @@
 """Whether two runs of a launch leave the same in memory, or differ by no more than rounding explains.
 
-The baseline is run again on inputs that are perturbed by one unit in the last place, up or down at random, and with
-functions that hardware approximates moved by as much as their instructions may be off. A deviation that is a few times
-as large as those are is rounding; of integers, and of what the moved runs leave alone, only equal bits
-are the same.
+The baseline is run again on inputs that are perturbed by one unit in the last place, up or down at random, with
+functions that hardware approximates, products that may be fused and the sums of matrix units moved by as much as these
+may be off, and with its programs in reverse order. A deviation that is a few times as large as those are is rounding;
+of integers, and of what the moved runs leave alone, only equal bits are the same.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from irscope.device.measurement import Agreement
 from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
 from irscope.machine.captured import Inputs
-from irscope.machine.elementwise import reciprocal_root
-from irscope.machine.values import Array, unsigned
+from irscope.machine.control import Bindings, Executor, Machine, Step
+from irscope.machine.elementwise import ELEMENTWISE, reciprocal_root
+from irscope.machine.values import Array, Held, unsigned
 
 MOVED_RUNS = 2
 _NOISE_FACTOR = 4.0
@@ -46,19 +47,57 @@ _ERRORS: Mapping[Callable[..., Any], Callable[[_Wide], _Wide]] = {
 """A function → how far the instruction of a GPU may be off, by its result. Source: "PTX ISA", section 9.7.3."""
 
 
-class _Approximations(Arithmetic):
-    """Ordinary arithmetic, with approximated functions as far off as they may be."""
+_TRUNCATED = {1: (13, 8), 2: (23, 64), 4: (23, 64)}
+"""Bytes of an operand's element → bits to which a matrix unit truncates its sums, and products along k by which it may
+be off by as much again."""
 
-    def __init__(self, random: np.random.Generator) -> None:
-        self._random = random
+
+def _fusable(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A product, moved: in an FMA it is not rounded."""
+    (values,) = ELEMENTWISE["arith.mulf"](machine, step, frame)
+    arithmetic = machine.arithmetic
+    if isinstance(values, np.ndarray) and values.dtype.itemsize >= 4 and isinstance(arithmetic, _Moved):
+        return (moved_by_one_ulp(values, arithmetic.random),)
+    return (values,)
+
+
+class _Moved(Arithmetic):
+    """Ordinary arithmetic, with what hardware approximates as far off as it may be."""
+
+    executors: Mapping[str, Executor] = {"arith.mulf": _fusable}
+
+    def __init__(self, random: np.random.Generator, towards_zero: bool) -> None:
+        """`towards_zero`: sums of matrix units are truncated; else they are off to either side at random."""
+        self.random = random
+        self._towards_zero = towards_zero
 
     def approximated(self, function: Callable[..., Array], values: Array) -> Array:
         error = _ERRORS.get(function)
         if error is None or not is_float(values.dtype):
             return values
         wide = values.astype(np.float64)
-        sign = self._random.choice((-1.0, 1.0), wide.shape)
+        sign = self.random.choice((-1.0, 1.0), wide.shape)
         return np.where(np.isfinite(wide), wide + sign * error(wide), wide).astype(values.dtype)
+
+    def product(
+        self, left: Array, right: Array, accumulator: Array | None, dtype: np.dtype[Any], precision: str
+    ) -> Array:
+        """A dot as a matrix unit may sum it: it aligns its addends and truncates them.
+
+        Sources: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores"; for float8 "DeepSeek-V3 Technical
+        Report", section 3.3.2.
+        """
+        total = super().product(left, right, accumulator, dtype, precision)
+        size = left.dtype.itemsize
+        if not is_float(left.dtype) or size not in _TRUNCATED or (size == 4 and precision == "ieee"):
+            return total
+        bits, products = _TRUNCATED[size]
+        sizes = [np.abs(one.astype(np.float32, copy=False)) for one in (left, right)]
+        addends = np.matmul(*sizes) + (0 if accumulator is None else np.abs(accumulator.astype(np.float32, copy=False)))
+        error = addends * (2.0**-bits * (1 + left.shape[-1] / products))
+        wide = total.astype(np.float64)
+        sign = np.sign(wide) if self._towards_zero else self.random.choice((-1.0, 1.0), wide.shape)
+        return np.where(np.isfinite(wide), wide - sign * error, wide).astype(total.dtype)
 
 
 def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
@@ -84,7 +123,7 @@ def moved_runs(
         moved = inputs()
         for tensor in moved.tensors.values():
             tensor[...] = moved_by_one_ulp(tensor, random)
-        results.append(run(moved, _Approximations(random)))
+        results.append(run(moved, _Moved(random, towards_zero=not number)))
     return results
 
 

@@ -144,13 +144,13 @@ def run(
     end = time.monotonic() + limits.seconds if limits.seconds is not None else None
     turns = Partitions() if waits and len(chosen) > 1 else None
 
-    def run_part(part: Array) -> list[str]:
+    def run_part(number: int, part: Array) -> list[str]:
         if end is not None and time.monotonic() > end:
             raise NotRun(f"not run: its programs did not end within {limits.seconds:g} s")
         machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic, budget)
         machine.is_alone = len(chosen) < prod(grid)
         if turns is not None:
-            machine.turns = (turns, int(np.searchsorted(chosen, part[0])))
+            machine.turns = (turns, number)
         try:
             machine.run(held)
         except OutOfBounds as error:
@@ -165,11 +165,9 @@ def run(
     parts = [chosen[begin : begin + at_once] for begin in range(0, len(chosen), at_once)]
     printed: list[str] = []
     ended = 0
+    runs = [partial(run_part, *each) for each in enumerate(parts)]
     with _one_blas_thread():
-        if turns is None:
-            results = _mapped(run_part, parts, min(jobs, len(parts)))
-        else:
-            results = iter(turns.run([partial(run_part, part) for part in parts]))
+        results = _done(runs, min(jobs, len(runs))) if turns is None else iter(turns.run(runs))
         for part, lines in zip(parts, results, strict=True):
             printed += lines
             ended += len(part)
@@ -190,14 +188,14 @@ def check_memory(needed_bytes: int, limits: RunLimits) -> None:
         )
 
 
-def _mapped(run_part: Callable[[Array], list[str]], parts: Sequence[Array], jobs: int) -> Generator[list[str]]:
-    """The results of parts, in their order; of several errors the first part's is raised."""
+def _done(runs: Sequence[Callable[[], list[str]]], jobs: int) -> Generator[list[str]]:
+    """The results of some calls, in their order; of several errors the first one's is raised."""
     if jobs < 2:
-        yield from map(run_part, parts)
+        yield from (run_part() for run_part in runs)
         return
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            yield from pool.map(run_part, parts)
+            yield from (future.result() for future in [pool.submit(run_part) for run_part in runs])
         finally:
             pool.shutdown(cancel_futures=True)
 

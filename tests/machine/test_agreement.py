@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irscope.machine.agreement import agreement_of, moved_by_one_ulp
+from irscope.machine.agreement import agreement_of, moved_by_one_ulp, moved_runs
+from irscope.machine.arithmetic import Arithmetic
+from irscope.machine.captured import Inputs
 from irscope.machine.values import narrow_float
 
 _X = np.linspace(-3, 3, 64).astype(np.float32)
@@ -60,3 +62,47 @@ def test_values_move_by_one_unit_in_the_last_place(name):
     distances = np.abs(moved.view(kind).astype(np.int64) - values.view(kind).astype(np.int64))
     assert distances.tolist() == [0, 1, 1, 0, 0, 1]
     assert moved_by_one_ulp(np.asarray(values[1]), np.random.default_rng(0)) != values[1], "a warning is an error"
+
+
+def truncated_sum(left, right, step, bits):
+    """`left @ right` as a matrix unit sums it: of each `step` products and what was summed before, aligned to the
+    largest, all that is below its last bit is cut off."""
+    total = np.zeros((left.shape[0], right.shape[1]))
+    for begin in range(0, left.shape[1], step):
+        products = left[:, begin : begin + step, None].astype(np.float64) * right[None, begin : begin + step]
+        addends = np.concatenate([products, total[:, None]], axis=1)
+        unit = np.exp2(np.frexp(np.abs(addends).max(axis=1))[1] - 1.0 - bits)
+        total = (np.trunc(addends / unit[:, None]) * unit[:, None]).sum(axis=1)
+        total = np.trunc(total / unit) * unit
+    return total.astype(np.float32)
+
+
+@pytest.mark.parametrize("is_positive", [False, True])
+@pytest.mark.parametrize(
+    ("name", "precision", "step", "bits"), [("float32", "tf32", 8, 23), ("float8_e5m2", "ieee", 32, 13)]
+)
+@pytest.mark.parametrize("depth", [64, 1024])
+def test_a_matrix_unit_may_truncate_its_sums(name, precision, step, bits, depth, is_positive):
+    random = np.random.default_rng(depth)
+    left, right = (random.standard_normal(shape).astype(np.float32) for shape in ((16, depth), (depth, 16)))
+    if is_positive:
+        left, right = np.abs(left), np.abs(right)
+    dtype = np.dtype(name) if name == "float32" else narrow_float(name)
+    left, right = ((one.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(dtype) for one in (left, right))
+
+    def run(inputs, arithmetic):
+        product = arithmetic.product(inputs.tensors["a"], inputs.tensors["b"], None, np.dtype(np.float32), precision)
+        return {"c": product}
+
+    def inputs():
+        return Inputs(given=(), tensors={"a": left.copy(), "b": right.copy()}, made_up=())
+
+    baseline = run(inputs(), Arithmetic())
+    moved = moved_runs(run, inputs, 0)
+    found = truncated_sum(left.astype(np.float32), right.astype(np.float32), step, bits)
+    before = {"c": np.zeros_like(found)}
+    assert agreement_of(before, baseline, moved, {"c": found}, "runs").verdict == "close"
+    # An eighth of the addends, left out, is no rounding.
+    least = depth // 8
+    found[3, 5] -= np.abs(left[3, :least].astype(np.float64)) @ np.abs(right[:least, 5].astype(np.float64))
+    assert agreement_of(before, baseline, moved, {"c": found}, "runs").verdict == "different"

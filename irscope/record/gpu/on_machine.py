@@ -33,7 +33,7 @@ from irscope.record.process.session import Progress, record_request
 
 _SAMPLED_PROGRAMS = 64
 """Of a launch whose variants are compared one after the other."""
-_NOISE = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place"
+_NOISE = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place, programs in reverse order"
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 
@@ -174,8 +174,12 @@ class MachineSession:
         return captured_inputs(self.baseline, seed=self._run.seed, limits=self._run.limits)
 
     def _left_by(self, text: str, inputs: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:
+        """What a text leaves; `arithmetic`: that of a moved run, whose programs come in reverse order."""
+        programs = self._programs
+        if arithmetic is not None:
+            programs = (programs or range(prod(self._grid)))[::-1]
         return run_text(
-            text, self._grid, inputs, programs=self._programs, on_progress=self._tell, limits=self._run.limits,
+            text, self._grid, inputs, programs=programs, on_progress=self._tell, limits=self._run.limits,
             arithmetic=arithmetic,
         )  # fmt: skip
 
