@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from irscope.cli.captures import (
 from irscope.cli.command import Subject
 from irscope.cli.keeping import kept_captures, tell_stops
 from irscope.cli.output import Destination, emit
-from irscope.cli.show import View, show_captures
+from irscope.cli.show import NONE_EXPLAINED, View, show_captures
 from irscope.cli.streams import say
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
@@ -27,6 +27,7 @@ from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
+    from irscope.api.explain import Explanation
     from irscope.ir.logs.dump_mlir import DumpedCompile
     from irscope.record.process.requests import RecordRequest
 
@@ -46,10 +47,23 @@ def dump(
     if via not in (None, "mlir-dump"):
         raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
     captures = (captures_of if via is None else captures_via_mlir_dump)(subject, record_options)
-    code = show_captures(captures, view, to)
-    if view.is_summary and to.path is None and not to.as_json and (text := _safety(captures)):
+    has_summary = view.is_summary and to.path is None and not to.as_json
+    code = show_captures(captures, view, to, explained=_explained(captures) if has_summary else NONE_EXPLAINED)
+    if has_summary and (text := _safety(captures)):
         emit(text)
     return tell_failures(captures) or code
+
+
+def _explained(captures: StoredCaptures) -> Mapping[str, Explanation]:
+    """Explanations of a few captures, without another compile: predictions and findings in the order of `why`."""
+    from irscope.machine import has_machine
+    from irscope.verify.launches import MOST_BRIEFLY
+
+    if len(captures) > MOST_BRIEFLY or not has_machine():
+        return NONE_EXPLAINED
+    from irscope.api.explain import Explainer
+
+    return {one.id: Explainer().explain(one) for one in captures if one.failure is None}
 
 
 def _safety(captures: StoredCaptures) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli import texts
 from irscope.cli.captures import stored_captures
@@ -33,6 +34,12 @@ from irscope.render.capture import capture_json, render_capture
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    # It imports NumPy, without which captures can be shown.
+    from irscope.api.explain import Explanation
+
+NONE_EXPLAINED: Mapping[str, Explanation] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +85,14 @@ class View:
         return not (self.after or self.before or self.each) and bool({"sass", "all"} & {*self.stages})
 
 
-def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_page: bool = False) -> int:
+def show_captures(
+    captures: StoredCaptures, view: View, to: Destination, *, has_page: bool = False,
+    explained: Mapping[str, Explanation] = NONE_EXPLAINED,
+) -> int:  # fmt: skip
     """Print or write the view of each capture; returns the exit code.
 
-    `has_page`: the summary of one capture alone is a page.
+    `has_page`: the summary of one capture alone is a page. `explained`: id → the explanation of a capture, for a
+    summary.
     """
     painted = to.is_colored
     is_long = view.each is None and not view.is_summary and len(captures) > 1
@@ -108,7 +119,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
         emit(text, to.path, painted=painted)
     else:
-        emit(summary(captures, painted), to.path, painted=painted)
+        emit(summary(captures, painted, explained), to.path, painted=painted)
     return 0
 
 
@@ -164,8 +175,9 @@ _MOST_STUDIED = 100
 """In a summary of more captures, findings are left to `irscope why`: they take the texts of each."""
 
 
-def summary(captures: StoredCaptures, color: bool | None) -> str:
+def summary(captures: StoredCaptures, color: bool | None, explained: Mapping[str, Explanation] = NONE_EXPLAINED) -> str:
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
+    from irscope.analysis.findings.quick import quick_findings
     from irscope.render.text.captures import Findings, note_findings, render_summary
 
     findings: Findings = {}
@@ -174,8 +186,11 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
         # What the manifest states, once: a capture that is loaded would stay with its texts.
         outlines.append(file.outline())
         if len(captures) <= _MOST_STUDIED:
-            note_findings(file.load(), findings)
-    return render_summary(outlines, findings, width=table_width(), color=colored(color))
+            capture, known = file.load(), explained.get(outlines[-1].facts.id)
+            note_findings(capture, quick_findings(capture) if known is None else known.findings, findings)
+    times = {id_: one.time.prediction for id_, one in explained.items()}
+    predicted = {id_: time.seconds if time is not None else None for id_, time in times.items()}
+    return render_summary(outlines, findings, predicted, width=table_width(), color=colored(color))
 
 
 def show(captures: list[str] | None = None, *, view: View, values: Values, to: Destination) -> int:

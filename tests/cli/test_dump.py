@@ -1,15 +1,19 @@
-"""`irscope dump`: the line of its summary about whether launches are safe."""
+"""`irscope dump`: its summary has the findings of `why`, and a line about whether launches are safe."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from irscope.analysis.findings.model import LEAST_SHARE
 from irscope.cli.commands import main_group
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.render.text.tables import duration_text
 from irscope.store.file import save
 
 KERNELS = Path(__file__).parents[1] / "verify" / "launched_kernels.py"
@@ -49,3 +53,21 @@ def test_the_summary_is_about_all_launches_or_says_of_which(
     assert line.startswith(told.replace("{line}", str(at))), line
     is_first = "of 2 launches of the compile the first; irscope verify checks the others" in line
     assert is_first == (most == 1), line
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+def test_the_summary_has_the_findings_of_why_in_their_order(stored: str) -> None:
+    """With costs, the worst first, and the predicted time as a column; without NumPy those that need none."""
+    shown = CliRunner().invoke(main_group(), ["dump", stored])
+    (whole,) = json.loads(CliRunner().invoke(main_group(), ["why", stored, "--tries", "0", "--json"]).stdout)
+    expected = [one for one in whole["findings"] if one["share"] is None or one["share"] >= LEAST_SHARE][:3]
+    assert any(one["share"] is not None for one in expected)
+    rows = [row for row in shown.stdout.split("\n") if re.match(r"(\S+ [µnm]?s \d+%  )?IRS\d{3} ", row)]
+    assert [re.findall(r"IRS\d{3}", row)[0] for row in rows] == [one["code"] for one in expected]
+    for row, one in zip(rows, expected, strict=True):
+        cost = f"{duration_text(one['seconds'])} {one['share']:.0%}  " if one["share"] is not None else ""
+        assert row.startswith(f"{cost}{one['code']} ")
+    header, line = shown.stdout[shown.stdout.index("#  id") :].split("\n")[:2]
+    assert header.split()[-1] == "predicted"
+    assert line.endswith(duration_text(whole["time"]["predicted_s"]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
 from irscope.analysis.findings.find import worst
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.quick import quick_findings
 from irscope.ir.locations.model import Place
 from irscope.model.capture import Capture
 from irscope.model.facts import Outline
@@ -18,7 +17,7 @@ from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.render.capture import graph_texts, occupancy_text
 from irscope.render.text.findings import best_fix_text, line_of_finding
-from irscope.render.text.tables import masked, milliseconds, table, wrapped
+from irscope.render.text.tables import duration_text, masked, milliseconds, table, wrapped
 
 _MOST_FINDINGS = 3
 
@@ -26,29 +25,41 @@ Findings = dict[tuple[str, str, Place], list[tuple[str, Finding]]]
 """Findings by kernel, code and place, each with the id of its capture."""
 
 
-def note_findings(capture: Capture, found: Findings) -> None:
-    """Add what can be said of a capture without another compile."""
-    for one in quick_findings(capture):
-        found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
+def note_findings(capture: Capture, findings: Sequence[Finding], found: Findings) -> None:
+    """Add the findings of a capture, except small ones."""
+    for one in findings:
+        if not one.is_small:
+            found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
 
 
 def _worst(found: Findings, *, several: bool) -> str:
     if not found:
         return ""
 
-    worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
+    in_order = worst
+    if any(one.seconds is not None for rows in found.values() for _, one in rows):
+        # Of what has costs, as `why` orders it; its module needs NumPy.
+        from irscope.analysis.findings.costs import in_order
+    worst_of_each = {in_order(one for _, one in rows)[0]: rows for rows in found.values()}
     lines: list[str] = []
-    for one in worst(worst_of_each)[:_MOST_FINDINGS]:
+    for one in in_order(worst_of_each)[:_MOST_FINDINGS]:
         ids = [*dict.fromkeys(id_ for id_, _ in worst_of_each[one])]
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
         which = f"  (of {', '.join(ids[:3])}{more})" if several else ""
-        lines.append(masked(line_of_finding(one)) + which)
+        cost = f"{duration_text(one.seconds)} {one.share:.0%}  " if one.seconds is not None else ""
+        lines.append(cost + masked(line_of_finding(one)) + which)
         lines += [f"    {masked(fix)}"] if (fix := best_fix_text(one)) else []
     return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
 
 
-def render_summary(captures: Sequence[Outline], findings: Findings, *, width: int | None, color: bool) -> str:
-    """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
+def render_summary(
+    captures: Sequence[Outline], findings: Findings, predicted: Mapping[str, float | None], *, width: int | None,
+    color: bool,
+) -> str:  # fmt: skip
+    """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources.
+
+    `predicted`: id → the predicted seconds of a capture, a column.
+    """
     variants: list[tuple[tuple[str, str], dict[str, str]]] = []
     # As --launch counts them.
     numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
@@ -86,6 +97,10 @@ def render_summary(captures: Sequence[Outline], findings: Findings, *, width: in
     if any(origins):
         columns.append("from")
         rows = [[*row, origin or "–"] for row, origin in zip(rows, origins, strict=True)]
+    if predicted:
+        columns.append("predicted")
+        times = [predicted.get(one.facts.id) for one in captures]
+        rows = [[*row, duration_text(time) if time else "–"] for row, time in zip(rows, times, strict=True)]
     if any(assumed):
         columns.append("assumed")
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
