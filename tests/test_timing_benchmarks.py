@@ -123,11 +123,14 @@ def test_every_kernel_of_a_library_is_of_a_stated_release():
     assert len({libraries.file_of(source) for source in libraries.SOURCES.values()}) == len(libraries.SOURCES) >= 48
 
 
-@pytest.mark.parametrize(("prefix", "count"), [("unseen_", 24), ("held_", 18), ("blind_", 22), ("everyday_", 20)])
+@pytest.mark.parametrize(
+    ("prefix", "count"), [("unseen_", 24), ("held_", 18), ("blind_", 22), ("everyday_", 20), ("review_", 24)]
+)
 def test_every_later_family_has_a_reference(prefix, count):
     import benchmarks.timing.checking_blind
     import benchmarks.timing.checking_everyday
     import benchmarks.timing.checking_held_out
+    import benchmarks.timing.checking_review
     import benchmarks.timing.checking_unseen
     import benchmarks.timing.families  # noqa: F401
     from benchmarks.timing.checking import REFERENCES
