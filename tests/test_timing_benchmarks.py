@@ -123,11 +123,21 @@ def test_every_kernel_of_a_library_is_of_a_stated_release():
     assert len({libraries.file_of(source) for source in libraries.SOURCES.values()}) == len(libraries.SOURCES) >= 48
 
 
-@pytest.mark.parametrize(("prefix", "count"), [("unseen_", 24), ("held_", 18), ("blind_", 22), ("everyday_", 20)])
-def test_every_later_family_has_a_reference(prefix, count):
+@pytest.mark.parametrize(
+    ("prefix", "part", "count"),
+    [
+        ("unseen_", "unseen", 24),
+        ("held_", "held_out", 18),
+        ("blind_", "blind", 22),
+        ("everyday_", "everyday", 20),
+        ("review_", "review", 24),
+    ],
+)
+def test_every_later_family_has_a_reference(prefix, part, count):
     import benchmarks.timing.checking_blind
     import benchmarks.timing.checking_everyday
     import benchmarks.timing.checking_held_out
+    import benchmarks.timing.checking_review
     import benchmarks.timing.checking_unseen
     import benchmarks.timing.families  # noqa: F401
     from benchmarks.timing.checking import REFERENCES
@@ -136,3 +146,4 @@ def test_every_later_family_has_a_reference(prefix, count):
     later = [row for row in FAMILIES.values() if row.name.startswith(prefix)]
     assert {row.name for row in later} == {name for name in REFERENCES if name.startswith(prefix)}
     assert [len(row.configs) for row in later] == [8] * count
+    assert {name for name, assigned in split(FAMILIES).items() if assigned == part} == {row.name for row in later}

@@ -48,7 +48,8 @@ def main() -> None:
     termed.add_argument("--counters", type=Path, default=Path(__file__).with_name("data") / "h200-ncu.jsonl")
     termed.add_argument("--part", default="h200")
     checked = commands.add_parser(
-        "check", help="compare the fresh, unseen, held-out, blind and everyday families with torch, at small sizes"
+        "check",
+        help="compare the fresh, unseen, held-out, blind, everyday and review families with torch, at small sizes",
     )
     checked.add_argument("--each", type=int, default=1, help="configurations of each family")
     checked.add_argument("--only", default="", help="names of families, separated by commas")
@@ -79,6 +80,7 @@ def main() -> None:
         import benchmarks.timing.checking_blind
         import benchmarks.timing.checking_everyday
         import benchmarks.timing.checking_held_out
+        import benchmarks.timing.checking_review
         import benchmarks.timing.checking_unseen
         import benchmarks.timing.families
         from benchmarks.timing.checking import check

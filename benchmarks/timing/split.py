@@ -5,7 +5,8 @@ whose names begin with `specialized_` have specialised warps, which are modelled
 `unseen_` and `library_` were also written without sight of the model, after it had been fitted: kernels of other kinds,
 and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
 measured time, and those of `blind_` after them in the same way.
-Those of `everyday_` came last, in the same way: kinds of kernels that are written most days.
+Those of `everyday_` came next, in the same way: kinds of kernels that are written most days. Those of `review_` came
+last, in the same way: kernels that libraries contain and users tune, good configurations and poor ones.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import random
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-Part = Literal["tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday"]
+Part = Literal[
+    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review"
+]  # fmt: skip
 PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {
     "fresh_": "fresh",
@@ -24,6 +27,7 @@ _PREFIXES: dict[str, Part] = {
     "held_": "held_out",
     "blind_": "blind",
     "everyday_": "everyday",
+    "review_": "review",
 }
 
 SEED = 35
