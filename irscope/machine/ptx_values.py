@@ -1,6 +1,6 @@
 """Executes the PTX of one CTA with all values: of floats, global memory, `ldmatrix`, `mma.sync` and `wgmma` too.
 
-Asynchronous copies and `wgmma` are done at once. Not executed are `tcgen05` and copies of tiles.
+`cp.async` and `wgmma` are done at once; copies of tiles as late as the waits for them allow. Not executed is `tcgen05`.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -8,7 +8,7 @@ Asynchronous copies and `wgmma` are done at once. Not executed are `tcgen05` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from irscope.machine.ptx_arithmetic import ATOMICS, cut
 from irscope.machine.ptx_floats import dtype_of, elements, float_computed, packed
 from irscope.machine.ptx_matrices import WGMMA_SWIZZLES
 from irscope.machine.ptx_registers import CtaMemory, PtxStep
+from irscope.machine.ptx_tiles import TileCopy
 from irscope.machine.values import Array
 
 _Integers = NDArray[np.int64]
@@ -67,6 +68,20 @@ class CtaGlobal(CtaMemory):
 class PtxValues(PtxCta):
     """One CTA whose `memory` is a `CtaGlobal`."""
 
+    def __init__(self, *arguments: Any, stores_late: bool = True) -> None:
+        """As of `PtxCta`; `stores_late`: whether copies of tiles to global memory are late, not at once."""
+        super().__init__(*arguments)
+        self._stores_late = stores_late
+        self._landing: dict[int, list[Callable[[], None]]] = {}
+        """Address of an mbarrier → what the copies that it counts write, which happens where a thread waits for it."""
+        self._stores: dict[int, list[list[Callable[[], None]]]] = {}
+        """Thread → the groups of its copies to global memory, which happen where it waits for them."""
+
+    def run(self, most: int) -> None:
+        super().run(most)
+        for thread in self._stores:
+            self._store(thread, 0)
+
     def effect_of(self, item: Instruction) -> str:
         opcode = ptx_opcode(item.opcode)
         if opcode.name == "st" and opcode.space == "global":
@@ -75,7 +90,9 @@ class PtxValues(PtxCta):
             return "do_update"
         if item.opcode.startswith("mma.sync"):
             return "do_product"
-        if item.opcode.startswith(("tcgen05", "cp.async.bulk.tensor", "cp.reduce", "st.async", "call")):
+        if item.opcode.startswith(("st.shared", "stmatrix")):
+            return "do_put"
+        if item.opcode.startswith(("tcgen05", "st.async", "call")):
             raise NotRun(f"line {item.line} of the PTX: the values of {item.opcode} are not computed")
         return super().effect_of(item)
 
@@ -156,6 +173,10 @@ class PtxValues(PtxCta):
         self._bytes[inside] = (values[:, None] >> np.arange(size) * 8) & 255
         self._is_known[inside] = known[:, None]
 
+    def do_put(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
+        """st.shared and stmatrix, whose values others may read."""
+        self.do_access(step, group, on)
+
     def do_access(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         super().do_access(step, group, on)
         if step.name not in ("ldmatrix", "stmatrix"):
@@ -179,6 +200,53 @@ class PtxValues(PtxCta):
                 whole[on] |= self._read_shared(where, 2, step) << 16 * half
             if step.name == "ldmatrix":
                 self._assign(part.name, whole, None, on)
+
+    # ── copies of tiles ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, copy: TileCopy) -> None:
+        step, tensor, kind = copy.step, copy.tensor, copy.tensor.kind
+        at = [int(self._known(one, copy.thread, step)[0]) for one in copy.coordinates.parts]
+        shared, addresses, inside = tensor.places(copy.memory, at, copy.is_rows)
+        size, known = tensor.element_bytes, np.ones(len(shared), np.bool_)
+        if copy.barrier is not None:
+            values = np.full(len(shared), -1 if tensor.number("fill_mode") else 0, np.int64)
+            values[inside], known[inside] = self._memory.load(addresses[inside], size)
+            # Until it is waited for, what stands there is all bits set.
+            self._write_shared(shared, size, np.full(len(shared), -1, np.int64), np.ones(len(shared), np.bool_))
+            self._landing.setdefault(copy.barrier, []).append(lambda: self._write_shared(shared, size, values, known))
+            return
+        name = next((part for part in step.suffixes if part in ATOMICS), "")
+
+        def store() -> None:
+            values = self._read_shared(shared[inside], size, step)
+            if step.item.family == "tma.reduce":
+                values = _updated(name, kind, self._memory.load(addresses[inside], size)[0], [values], step)
+            self._contents().put(addresses[inside], size, values)
+
+        if self._stores_late:
+            self._stores.setdefault(int(copy.thread[0]), [[]])[-1].append(store)
+        else:
+            store()
+
+    def _complete(self, address: int) -> None:
+        for land in self._landing.pop(address, ()):
+            land()
+        super()._complete(address)
+
+    def do_bulk_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
+        for thread in self._stores.keys() & {*on.tolist()}:
+            if "commit_group" in step.suffixes:
+                self._stores[thread].append([])
+            else:
+                self._store(thread, step.operands[0].value + 1)
+
+    def _store(self, thread: int, pending: int) -> None:
+        """Let the copies of a thread to global memory happen, but for its last groups."""
+        groups = self._stores[thread]
+        for one in groups[: max(len(groups) - pending, 0)]:
+            for store in one:
+                store()
+            one.clear()
 
     # ── products ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -302,9 +370,9 @@ def _place_of(which: str, place: int, element: int, each: int, lane: _Integers) 
 
 
 def _updated(name: str, kind: str, before: _Integers, values: Sequence[_Integers], step: PtxStep) -> _Integers:
-    if name in ("exch", "cas", "and", "or") or dtype_of(kind) is None:
-        operands = [int(cut(one, kind, wide=False)[0]) for one in (before, *values)]
-        return np.array([ATOMICS[name](*operands)], np.int64)
+    if name in ("exch", "cas", "and", "or", "xor") or dtype_of(kind) is None:
+        operands = [cut(one, kind, wide=False).tolist() for one in (before, *values)]
+        return np.array([ATOMICS[name](*row) for row in zip(*operands, strict=True)], np.int64)
     made = float_computed(name, [kind], [before, *values])
     if made is None:
         raise NotRun(f"line {step.item.line} of the PTX: the values of {step.item.opcode} are not computed")
