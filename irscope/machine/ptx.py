@@ -418,20 +418,23 @@ class PtxCta(CtaTiles):
         elif what.startswith("wait"):
             self._listener.wait_tensor(on, "st" in what)
         elif what in ("ld", "st"):
-            base = self._address(step, on)
             columns = next((int(part[1:]) for part in step.suffixes if part[:1] == "x" and part[1:].isdecimal()), 1)
-            lanes = on % _WARP
-            if "16x32bx2" in step.suffixes:
-                half = next((one.value for one in step.operands if one.kind == "number"), 0)
-                base, lanes = base + np.where(lanes >= 16, half, 0), lanes % 16
-            elif "32x32b" not in step.suffixes:
-                raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
-            places = ((base >> 16) + lanes + on // _WARP % 4 * 0) * 512 + (base & 0xFFFF)
-            self._listener.access(step.item, on, places, columns, what == "st", "tensor")
+            lane, column = self._cell(step, on)
+            self._listener.access(step.item, on, lane * 512 + column, columns, what == "st", "tensor")
             if what == "ld":
                 self._forget(step.operands[:1], on)
         elif what in ("cp", "shift"):
             raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+
+    def _cell(self, step: PtxStep, on: _Integers) -> tuple[_Integers, _Integers]:
+        """(lane, first column) of tensor memory of each thread of a tcgen05.ld or st."""
+        base, lanes = self._address(step, on), on % _WARP
+        if "16x32bx2" in step.suffixes:
+            half = next((one.value for one in step.operands if one.kind == "number"), 0)
+            base, lanes = base + np.where(lanes >= 16, half, 0), lanes % 16
+        elif "32x32b" not in step.suffixes:
+            raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+        return (base >> 16) + lanes, base & 0xFFFF
 
     # ── mbarriers and barriers ────────────────────────────────────────────────────────────────────────────────
 
@@ -451,7 +454,7 @@ class PtxCta(CtaTiles):
                 arrives = counts and not (expects and "arrive" not in step.suffixes)
                 state.missing -= (1 if expects else amount) if arrives else 0
             self._listener.arrive(here, int(address), queue)
-            if not state.landing:
+            if not self._is_landing(int(address)):
                 self._complete(int(address))
 
     def do_mbarrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:

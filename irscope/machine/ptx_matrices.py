@@ -14,7 +14,7 @@ from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 
 WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
-_TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
+TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
 _ELEMENT_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1}
 _DEPTH_BYTES = 32
 """Of K, of each instruction."""
@@ -82,7 +82,7 @@ def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, i
 
 
 def _swizzle(item: Instruction, descriptor: int) -> int:
-    swizzle = _TENSOR_SWIZZLES.get(descriptor >> 61 & 7)
+    swizzle = TENSOR_SWIZZLES.get(descriptor >> 61 & 7)
     if swizzle is None:
         raise NotRun(f"line {item.line} of the PTX: the swizzle of its descriptor is not followed")
     return swizzle

@@ -181,6 +181,10 @@ class CtaTiles(CtaRegisters):
             raise NotRun(f"line {step.item.line} of the PTX uses an mbarrier that was not initialised")
         return found
 
+    def _is_landing(self, address: int) -> bool:
+        """Whether something lands at an mbarrier only where a thread waits for it."""
+        return self._mbarriers[address].landing > 0
+
     def _complete(self, address: int) -> None:
         """Let the copies land that an mbarrier counts, and end its phase if that is all."""
         state = self._mbarriers[address]

@@ -1,6 +1,6 @@
 """Executes the PTX of one CTA with all values: of floats, global memory, `ldmatrix`, `mma.sync` and `wgmma` too.
 
-`cp.async` and `wgmma` are done at once; copies of tiles as late as the waits for them allow. Not executed is `tcgen05`.
+`cp.async` and `wgmma` are done at once; copies of tiles as late as the waits for them allow.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -92,7 +92,7 @@ class PtxValues(PtxCta):
             return "do_product"
         if item.opcode.startswith(("st.shared", "stmatrix")):
             return "do_put"
-        if item.opcode.startswith(("tcgen05", "st.async", "call")):
+        if item.opcode.startswith(("st.async", "call")):
             raise NotRun(f"line {item.line} of the PTX: the values of {item.opcode} are not computed")
         return super().effect_of(item)
 
@@ -213,7 +213,7 @@ class PtxValues(PtxCta):
             values[inside], known[inside] = self._memory.load(addresses[inside], size)
             # Until it is waited for, what stands there is all bits set.
             self._write_shared(shared, size, np.full(len(shared), -1, np.int64), np.ones(len(shared), np.bool_))
-            self._landing.setdefault(copy.barrier, []).append(lambda: self._write_shared(shared, size, values, known))
+            self._land_at(copy.barrier, lambda: self._write_shared(shared, size, values, known))
             return
         name = next((part for part in step.suffixes if part in ATOMICS), "")
 
@@ -227,6 +227,12 @@ class PtxValues(PtxCta):
             self._stores.setdefault(int(copy.thread[0]), [[]])[-1].append(store)
         else:
             store()
+
+    def _land_at(self, barrier: int, land: Callable[[], None]) -> None:
+        self._landing.setdefault(barrier, []).append(land)
+
+    def _is_landing(self, address: int) -> bool:
+        return super()._is_landing(address) or address in self._landing
 
     def _complete(self, address: int) -> None:
         for land in self._landing.pop(address, ()):
@@ -279,8 +285,12 @@ class PtxValues(PtxCta):
             if a_in_registers:
                 a = self._gathered(operands[1], kinds[1], "a", (16, k), threads, step).reshape(64, k)
             else:
-                a = self._tile(operands[1], kinds[1], (64, k), bool(transposed and transposed[0]), threads, step)
-            b = self._tile(operands[2], kinds[2], (n, k), bool(transposed and transposed[-1]), threads, step)
+                one = self._uniform(operands[1], threads, step)
+                flips = bool(transposed and transposed[0])
+                a = self._tile(one, WGMMA_SWIZZLES[one >> 62 & 3], kinds[1], (64, k), flips, step)
+            two = self._uniform(operands[2], threads, step)
+            flips = bool(transposed and transposed[-1])
+            b = self._tile(two, WGMMA_SWIZZLES[two >> 62 & 3], kinds[2], (n, k), flips, step)
             matrices.append((np.matmul(a, b.T) * signs).reshape(4, 16, n))
         made = np.concatenate(matrices)
         if adds:
@@ -302,12 +312,14 @@ class PtxValues(PtxCta):
         raise self._not_computed(step)
 
     def _tile(
-        self, operand: Operand, kind: str, size: tuple[int, int], is_transposed: bool, on: _Integers, step: PtxStep
+        self, descriptor: int, width: int, kind: str, size: tuple[int, int], is_transposed: bool, step: PtxStep
     ) -> Array:
-        """A matrix in shared memory, as a descriptor lays it out. Source: "PTX ISA", 9.7.15.5."""
-        descriptor, dtype = self._uniform(operand, on, step), _element_type(kind)
+        """A matrix in shared memory, as a descriptor lays it out. Source: "PTX ISA", 9.7.15.5.
+
+        `width`: of the swizzle, in bytes.
+        """
+        dtype = element_type(kind)
         start, leading, stride = ((descriptor >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
-        width = WGMMA_SWIZZLES[descriptor >> 62 & 3]
         row, column = np.arange(size[0])[:, None], np.arange(size[1])[None, :]
         # Transposed, the rows are the fastest dimension.
         slow, byte = (column, row * dtype.itemsize) if is_transposed else (row, column * dtype.itemsize)
@@ -316,24 +328,24 @@ class PtxValues(PtxCta):
         address = address + (byte % width if far else byte)
         address = address ^ ((address >> 7) & (width // 16 - 1)) << 4
         bits = self._read_shared(address, dtype.itemsize, step)
-        return _wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, 1)[0]
+        return wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, 1)[0]
 
     def _gathered(
         self, operand: Operand, kind: str, which: str, size: tuple[int, int], on: _Integers, step: PtxStep
     ) -> Array:
         """(warp, row, column) of a matrix in registers, in float64 or int64."""
-        dtype = _element_type(kind)
+        dtype = element_type(kind)
         matrix = np.zeros((len(on) // _WARP, *size), np.int64 if dtype.kind in "iu" else np.float64)
         each = (8 if dtype.itemsize == 8 else 4) // dtype.itemsize
         for place, part in enumerate(operand.parts):
             bits = self._bits(part, on, step)[on]
-            for element, values in enumerate(_wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, each)):
+            for element, values in enumerate(wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, each)):
                 row, column = _place_of(which, place, element, each, on % _WARP)
                 matrix[np.arange(len(on)) // _WARP, row, column] = values
         return matrix
 
     def _scattered(self, operand: Operand, kind: str, matrix: Array, on: _Integers) -> None:
-        dtype = _element_type(kind)
+        dtype = element_type(kind)
         each = (8 if dtype.itemsize == 8 else 4) // dtype.itemsize
         for place, part in enumerate(operand.parts):
             rows = [_place_of("c", place, element, each, on % _WARP) for element in range(each)]
@@ -346,11 +358,11 @@ class PtxValues(PtxCta):
 _MATRIX_TYPES = frozenset(("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "s8", "u8", "s32"))
 
 
-def _wide(bits: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]:
+def wide(bits: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]:
     return [one.astype(np.int64 if dtype.kind in "iu" else np.float64) for one in elements(bits, dtype, count)]
 
 
-def _element_type(kind: str) -> np.dtype[Any]:
+def element_type(kind: str) -> np.dtype[Any]:
     integers = {"s8": np.int8, "u8": np.uint8, "s32": np.int32}
     found = np.dtype(integers[kind]) if kind in integers else dtype_of("f32" if kind == "tf32" else kind)
     assert found is not None

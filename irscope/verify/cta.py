@@ -30,8 +30,9 @@ from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import PRINTING, PtxCta
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
+from irscope.machine.ptx_tensor import PtxTensor
 from irscope.machine.ptx_tiles import TensorMap
-from irscope.machine.ptx_values import CtaGlobal, PtxValues
+from irscope.machine.ptx_values import CtaGlobal
 from irscope.machine.values import Array, Descriptor
 from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture, StageKind
@@ -174,7 +175,7 @@ class CtaVerifier:
             raise NotRun("the values of clusters of CTAs are not computed")
         memory = CtaGlobal(self._memory, len(self._storages))
         parameters, descriptors = self._parameters(function)
-        PtxValues(
+        PtxTensor(
             function, function.threads or 0, parameters, program_at(program, self.grid), self.grid, CtaListener(),
             memory, descriptors, stores_late=stores_late,
         ).run(most)  # fmt: skip
