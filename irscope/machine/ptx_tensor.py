@@ -28,11 +28,16 @@ _Integers = NDArray[np.int64]
 _LANES, _COLUMNS = 128, 512
 _KINDS = {
     "f16": ("f16", "bf16"), "tf32": ("", "", "tf32"), "i8": ("u8", "s8"), "f8f6f4": ("e4m3", "e5m2"),
+    "mxf8f6f4": ("e4m3", "e5m2"), "mxf4": ("", "e2m1"), "mxf4nvf4": ("", "e2m1"),
 }  # fmt: skip
 """Kind of a product → the types that its instruction descriptor numbers."""
 _RESULTS = ("f16", "f32", "s32")
 _DEPTH_BYTES = 32
 """Of K, of each instruction."""
+_BLOCK = 32
+"""Elements along K with one scale, where the opcode does not state how many scales there are."""
+_SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
+_E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
 
 class PtxTensor(PtxValues):
@@ -104,15 +109,16 @@ class PtxTensor(PtxValues):
             self._products.setdefault(thread, []).append(self._product(step, values, adds))
 
     def _product(self, step: PtxStep, values: list[int], adds: bool) -> Callable[[], None]:
-        # [d], a-desc or [a], b-desc, idesc, enable-input-d
+        # [d], a-desc or [a], b-desc, idesc, with block_scale [scale-a] and [scale-b], enable-input-d
         kind = next((part[6:] for part in step.suffixes if part.startswith("kind::")), "")
-        form = values[3]
+        form, is_scaled = values[3], "block_scale" in step.suffixes
         names = _KINDS.get(kind, ())
         kinds = [names[number] if number < len(names) else "" for number in (form >> 7 & 7, form >> 10 & 7)]
-        is_plain = len(values) == 5 and "cta_group::1" in step.suffixes and not form & 0b1111
-        if not all(kinds) or not is_plain or form >> 4 & 3 > 2 or {"sp", "ws"} & {*step.suffixes}:
+        is_plain = len(values) == (7 if is_scaled else 5) and "cta_group::1" in step.suffixes and not form & 0b1100
+        number = 1 if is_scaled else form >> 4 & 3
+        if not all(kinds) or not is_plain or number > 2 or {"sp", "ws"} & {*step.suffixes}:
             raise self._not_computed(step)
-        rows, columns, result = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8, _RESULTS[form >> 4 & 3]
+        rows, columns, result = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8, element_type(_RESULTS[number])
         sign = -1 if (form >> 13 ^ form >> 14) & 1 else 1
         in_tensor = step.operands[1].kind == "address"
 
@@ -122,14 +128,15 @@ class PtxTensor(PtxValues):
             else:
                 a = self._operand(values[1], kinds[0], rows, bool(form >> 15 & 1), step)
             b = self._operand(values[2], kinds[1], columns, bool(form >> 16 & 1), step)
+            if is_scaled:
+                a = a * self._scales(values[4], form >> 29 & 3, a.shape, form, step)
+                b = b * self._scales(values[5], form >> 4 & 3, b.shape, form, step)
             made = np.matmul(a, b.T) * sign
-            lanes, first = _lanes(rows, values[0]), values[0] & 0xFFFF
-            cells = self._cells[lanes[:, None], np.arange(first, first + columns)]
+            lanes, first = _lanes(rows, values[0])[:, None], values[0] & 0xFFFF
+            places = np.arange(first, first + columns)
             if adds:
-                made = made + wide(cells, element_type(result), 1)[0]
-            self._cells[lanes[:, None], np.arange(first, first + columns)] = packed(
-                [made.reshape(-1)], element_type(result)
-            ).reshape(rows, columns)
+                made = made + wide(self._cells[lanes, places], result, 1)[0]
+            self._cells[lanes, places] = packed([made.reshape(-1)], result).reshape(rows, columns)
 
         return multiply
 
@@ -137,8 +144,13 @@ class PtxTensor(PtxValues):
         width = TENSOR_SWIZZLES.get(descriptor >> 61 & 7)
         if width is None:
             raise self._not_computed(step)
-        size = (rows, _DEPTH_BYTES // element_type(kind).itemsize)
-        return self._tile(descriptor, width, kind, size, is_transposed, step)
+        held = "u8" if kind == "e2m1" else kind
+        size = (rows, _DEPTH_BYTES // element_type(held).itemsize)
+        found = self._tile(descriptor, width, held, size, is_transposed, step)
+        if held == kind:
+            return found
+        nibbles = np.stack([found & 15, found >> 4], axis=-1).reshape(rows, -1)
+        return np.where(nibbles & 8, -1.0, 1.0) * _E2M1[nibbles & 7]
 
     def _held(self, address: int, kind: str, rows: int) -> Array:
         """A matrix in tensor memory: of each row the elements along K, as many as fill a cell one after another."""
@@ -146,6 +158,17 @@ class PtxTensor(PtxValues):
         cells = self._cells[_lanes(rows, address)[:, None], np.arange(first, first + _DEPTH_BYTES // 4)]
         bits = cells & 0xFFFFE000 if kind == "tf32" else cells
         return np.stack(wide(bits, dtype, 4 // dtype.itemsize), axis=-1).reshape(rows, -1)
+
+    def _scales(self, address: int, first: int, shape: tuple[int, ...], form: int, step: PtxStep) -> Array:
+        """The factor of each element of an operand: bytes of one cell for 32 rows each, from byte `first` on."""
+        rows, depth = shape
+        count = next((_SCALES[part] for part in step.suffixes if part in _SCALES), 0) or depth // _BLOCK
+        row = np.arange(rows)
+        cells = self._cells[row % 32, (address & 0xFFFF) + row // 32]
+        # Of 2^(n - 127), or e4m3.
+        held = np.stack([cells >> 8 * (first + place) & 255 for place in range(count)], axis=-1)
+        factors = np.exp2(held - 127.0) if form >> 23 & 1 else wide(held, element_type("e4m3"), 1)[0]
+        return np.repeat(np.where(held == 255, np.nan, factors), depth // count, axis=1)
 
 
 def _lanes(rows: int, address: int) -> _Integers:
