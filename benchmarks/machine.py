@@ -3,34 +3,44 @@
 `speed` times three launches on the CPU. `coverage CAPTURE...` runs every text of the captures in TTIR and TTGIR, before
 and after each pass, with one program of their launches, and lists what is not run by name and count. `hardware` runs
 some 60 kernels on the GPU of this machine, and compares what each launch leaves with what the CPU computes of it;
-without a GPU it compares with the IR before any pass, which shows that the scripts are right.
+without a GPU it compares with the IR before any pass, which shows that the scripts are right. `hardware --ptx` compares
+with what the CPU computes of the PTX of the same compile, all programs of each launch.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import resource
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from math import prod
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
+from irscope.device.measurement import Agreement
 from irscope.errors import IrscopeError, NotRun, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.machine.captured import captured_inputs, run_text
+from irscope.machine.agreement import agreement_of, moved_runs
+from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
+from irscope.machine.captured import Inputs, captured_inputs, launched_grid, recorded_results, run_text
 from irscope.machine.launch import RunLimits
+from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.record.gpu.on_machine import MachineRun, check_script_on_machine
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.store.file import load
+from irscope.verify.lowering import clear_common_nans, left_by_ptx
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = (ROOT / "tests/machine/small_examples.py", ROOT / "tests/machine/more_kernels.py")
@@ -274,6 +284,115 @@ def hardware(target: str) -> int:
     return int(bool(total - counts["identical"] - counts["close"]))
 
 
+_PTX_INSTRUCTIONS = 200_000
+"""Of each program."""
+_DATA_BYTES = 64 << 20
+"""Of a tensor: the data of a larger one are not recorded."""
+_ORDER = 2.0**-16
+"""Of a tensor's largest element: what the order of a product's sums changes, which tensor cores leave open."""
+_MATRIX_INSTRUCTIONS = ("mma.sync", "wgmma.mma_async", "tcgen05.mma")
+_launches: list[tuple[str, Capture]] = []
+"""(script, capture) of each launch, which child processes inherit."""
+
+
+def _ptx_agreement(number: int) -> tuple[int, str, str]:
+    """(the number of a launch, `equal`, `within`, `beyond` or `not executed`, why) of its PTX against the reference."""
+    np.seterr(all="ignore")
+    capture = _launches[number][1]
+    try:
+        agreement = _ptx_against(capture)
+    except IrscopeError as error:
+        return number, "not executed", re.sub(r"line \d+", "a line", str(error))[:160]
+    verdict = {"identical": "equal", "close": "within"}.get(agreement.verdict, "beyond")
+    figures = f"max abs {agreement.max_abs_error}, of noise {agreement.over_noise}, {agreement.differing} differ"
+    return number, verdict, "" if verdict == "equal" else f"{figures} {agreement.argument} {agreement.detail}"
+
+
+def _ptx_against(capture: Capture) -> Agreement:
+    """What the PTX leaves of a launch against what a GPU left, or without one the IR before any pass leaves."""
+    if capture.failure is not None:
+        raise NotRun(f"it was not launched: {capture.failure.headline}")
+    grid = launched_grid(capture)
+    inputs = partial(captured_inputs, capture)
+
+    def run(given: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:
+        return run_text(capture.text("ttgir"), grid, given, arithmetic=arithmetic)
+
+    if capture.environment.gpu:
+        reference = recorded_results(capture)
+        if inputs().made_up or not reference.keys() >= inputs().tensors.keys():
+            raise NotRun("the data of some tensor are not recorded")
+    else:
+        reference = run_text(capture.begun_text, grid, inputs())
+    reference = {name: elements.copy() for name, elements in reference.items()}
+    left = left_by_ptx(capture, inputs(), range(prod(grid)), _PTX_INSTRUCTIONS)
+    plain, moved = run(inputs()), moved_runs(run, inputs, 0)
+    first = {name: tensor.copy() for name, tensor in inputs().tensors.items()}
+    clear_common_nans(left, reference, first)
+    # The noise is the TTGIR's, around what the PTX leaves.
+    around = [
+        {name: left[name].astype(float) + (row[name].astype(float) - plain[name].astype(float)) for name in left}
+        for row in moved
+    ]
+    found = agreement_of(first, left, around, reference, "moved inputs")
+    if found.verdict == "different" and any(one in capture.text("ptx") for one in _MATRIX_INSTRUCTIONS):
+        return replace(found, verdict="close") if _order_explains(left, reference) else found
+    return found
+
+
+def _order_explains(left: Mapping[str, Array], reference: Mapping[str, Array]) -> bool:
+    for name, found in left.items():
+        if not is_float(found.dtype):
+            if (found != reference[name]).any():
+                return False
+            continue
+        one, two = found.astype(float), reference[name].astype(float)
+        last = 2.0 ** (1 - float_bits(found.dtype)) * np.abs(one)
+        allowed = _ORDER * np.max(np.abs(one), initial=0.0, where=np.isfinite(one)) + 2 * last
+        if not ((one == two) | (np.abs(one - two) <= allowed)).all():
+            return False
+    return True
+
+
+def hardware_ptx(target: str, jobs: int, scripts: Sequence[Path]) -> int:
+    """Compare launches on a GPU with what the CPU computes of their PTX; returns the exit code."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder, "kernels.py")
+        own.write_text(kernels_script())
+        for path in scripts or (own, *SCRIPTS):
+            request = request_for(path, targets=(target,) if target else (), disassemble=False, layouts=False)
+            request = replace(
+                request, virtual=bool(target), computes=True, snapshots="none", data_limit_bytes=_DATA_BYTES
+            )
+            recording = record_request(request).whole()
+            _launches.extend((path.name, capture) for capture in recording.captures)
+            judges = {one.environment.gpu or "the CPU, before any pass" for one in recording.captures}
+            seconds = time.perf_counter() - began
+            print(f"{path.name}: {len(recording.captures)} launches against {', '.join(judges)}, {seconds:.0f} s")
+            for end in recording.script_ends:
+                if end.stopped:
+                    print(f"  stopped: {end.message}")
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for number, verdict, why in pool.map(_ptx_agreement, range(len(_launches))):
+            script, capture = _launches[number]
+            counts[verdict] += 1
+            reasons[why] += verdict == "not executed"
+            if verdict != "equal":
+                print(f"  {script} {number} {capture.name}: {verdict}: {why}", flush=True)
+    kernels = {(script, capture.name) for script, capture in _launches}
+    print(
+        f"PTX of {len(_launches)} launches of {len(kernels)} kernels in {time.perf_counter() - began:.0f} s: "
+        f"{counts['equal']} equal in every bit, {counts['within']} within the stated error, "
+        f"{counts['beyond']} beyond, {counts['not executed']} not executed"
+    )
+    for why, count in (+reasons).most_common():
+        print(f"{count:6} {why}")
+    return int(bool(counts["beyond"]))
+
+
 def main() -> int:
     """Run one command; returns the exit code."""
     np.seterr(all="ignore")
@@ -281,12 +400,18 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("speed")
     commands.add_parser("coverage").add_argument("captures", nargs="+", type=Path)
-    commands.add_parser("hardware").add_argument("--target", default="", help="without a GPU: cuda:90")
+    against = commands.add_parser("hardware")
+    against.add_argument("--target", default="", help="without a GPU: cuda:90")
+    against.add_argument("--ptx", action="store_true", help="execute the PTX, not the TTGIR")
+    against.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    against.add_argument("scripts", nargs="*", type=Path, help="with --ptx, in place of its own kernels")
     given = parser.parse_args()
     if given.command == "speed":
         speed()
     elif given.command == "coverage":
         coverage(given.captures)
+    elif given.ptx:
+        return hardware_ptx(given.target, given.jobs, given.scripts)
     else:
         return hardware(given.target)
     return 0

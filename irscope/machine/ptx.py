@@ -12,7 +12,7 @@ Source: "PTX ISA", chapters 8 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from irscope.machine.ptx_registers import (
     CtaGroup,
     CtaListener,
     CtaMemory,
-    CtaRegisters,
     DivergentBarrier,
     PtxStep,
     StuckThreads,
@@ -36,6 +35,7 @@ from irscope.machine.ptx_registers import (
     meeting,
     prepared,
 )
+from irscope.machine.ptx_tiles import CtaTiles, TensorMap
 from irscope.machine.shared import Mbarrier
 
 _WARP = 32
@@ -45,7 +45,7 @@ PRINTING = frozenset(("vprintf", "__assertfail", "printf"))
 """Functions that change nothing that is followed."""
 
 
-class PtxCta(CtaRegisters):
+class PtxCta(CtaTiles):
     """One CTA of a kernel, ready to be run once."""
 
     def __init__(
@@ -57,18 +57,16 @@ class PtxCta(CtaRegisters):
         grid: tuple[int, int, int],
         listener: CtaListener,
         memory: CtaMemory,
-        tile_bytes: Callable[[Instruction], int | None],
+        descriptors: Mapping[str, TensorMap],
     ) -> None:
         """`parameters`: the name of each of the kernel's → its bits; `program`, `grid`: which CTA of how many.
 
-        `tile_bytes`: the bytes that one execution of a copy by the tensor memory accelerator moves; None if not known.
+        `descriptors`: of tensors, by the names of the parameters that hold them.
         """
-        self._listener, self._memory, self._tile_bytes = listener, memory, tile_bytes
-        self._parameters = parameters
-        super().__init__(threads, program, grid)
+        self._memory, self._parameters = memory, parameters
+        super().__init__(threads, program, grid, listener, descriptors)
         self._bytes = np.zeros(_MOST_SHARED_BYTES, np.uint8)
         self._is_known = np.zeros(_MOST_SHARED_BYTES, np.bool_)
-        self._mbarriers: dict[int, Mbarrier] = {}
         self._waiting: dict[int, list[tuple[CtaGroup, PtxStep]]] = {}
         """Barrier of the CTA → who waits at it."""
         self._arrived: dict[int, list[_Integers]] = {}
@@ -331,6 +329,7 @@ class PtxCta(CtaRegisters):
         """Note what stands in shared memory now, where that is known."""
         inside = np.clip(addresses[:, None] + np.arange(size), 0, _MOST_SHARED_BYTES - 1)
         self._is_known[inside] = False
+        self._overwrite(addresses, size)
         parts = step.operands[-1].parts or step.operands[-1:]
         if step.name != "st":
             return
@@ -383,35 +382,6 @@ class PtxCta(CtaRegisters):
         if "commit_group" not in step.suffixes:
             self._listener.wait("copy", on, step.operands[0].value if step.operands else 0)
 
-    def do_bulk(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
-        """Copies of tiles by the tensor memory accelerator, one by each thread that is on."""
-        size = self._tile_bytes(step.item)
-        if size is None:
-            raise NotRun(f"line {step.item.line} of the PTX copies a tile whose size is not known")
-        is_load = step.item.family == "tma.load"
-        places = [place for place, one in enumerate(step.operands) if one.kind == "address"]
-        for thread in on:
-            one = np.array([thread])
-            memory = self._known(step.operands[places[0 if is_load else 1]], one, step)
-            spans = [(int(memory[0]), size)]
-            if is_load:
-                barrier = int(self._known(step.operands[places[2]], one, step)[0])
-                state = self._mbarrier(barrier, step)
-                if state.bytes == state.landing:
-                    # Of a phase that nobody waited for.
-                    self._complete(barrier)
-                self._listener.bulk_load(step.item, int(thread), spans, barrier, state.phase)
-                state.landing += size
-            else:
-                self._listener.queue(step.item, "bulk store", one, spans, (), None)
-
-    def do_bulk_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
-        """cp.async.bulk.commit_group and wait_group."""
-        if "commit_group" in step.suffixes:
-            self._listener.commit("bulk store", on)
-        else:
-            self._listener.wait("bulk store", on, step.operands[0].value)
-
     # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────
 
     def do_matrix(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
@@ -448,37 +418,25 @@ class PtxCta(CtaRegisters):
         elif what.startswith("wait"):
             self._listener.wait_tensor(on, "st" in what)
         elif what in ("ld", "st"):
-            base = self._address(step, on)
             columns = next((int(part[1:]) for part in step.suffixes if part[:1] == "x" and part[1:].isdecimal()), 1)
-            lanes = on % _WARP
-            if "16x32bx2" in step.suffixes:
-                half = next((one.value for one in step.operands if one.kind == "number"), 0)
-                base, lanes = base + np.where(lanes >= 16, half, 0), lanes % 16
-            elif "32x32b" not in step.suffixes:
-                raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
-            places = ((base >> 16) + lanes + on // _WARP % 4 * 0) * 512 + (base & 0xFFFF)
-            self._listener.access(step.item, on, places, columns, what == "st", "tensor")
+            lane, column = self._cell(step, on)
+            self._listener.access(step.item, on, lane * 512 + column, columns, what == "st", "tensor")
             if what == "ld":
                 self._forget(step.operands[:1], on)
         elif what in ("cp", "shift"):
             raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
 
+    def _cell(self, step: PtxStep, on: _Integers) -> tuple[_Integers, _Integers]:
+        """(lane, first column) of tensor memory of each thread of a tcgen05.ld or st."""
+        base, lanes = self._address(step, on), on % _WARP
+        if "16x32bx2" in step.suffixes:
+            half = next((one.value for one in step.operands if one.kind == "number"), 0)
+            base, lanes = base + np.where(lanes >= 16, half, 0), lanes % 16
+        elif "32x32b" not in step.suffixes:
+            raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+        return (base >> 16) + lanes, base & 0xFFFF
+
     # ── mbarriers and barriers ────────────────────────────────────────────────────────────────────────────────
-
-    def _mbarrier(self, address: int, step: PtxStep) -> Mbarrier:
-        found = self._mbarriers.get(address)
-        if found is None:
-            raise NotRun(f"line {step.item.line} of the PTX uses an mbarrier that was not initialised")
-        return found
-
-    def _complete(self, address: int) -> None:
-        """Let the copies land that an mbarrier counts, and end its phase if that is all."""
-        state = self._mbarriers[address]
-        state.bytes, state.landing = state.bytes - state.landing, 0
-        if state.missing <= 0 and state.bytes == 0:
-            self._listener.complete(address, state.phase)
-            state.phase += 1
-            state.missing += state.count
 
     def _arrive(self, step: PtxStep, on: _Integers, queue: str = "", counts: bool = True) -> None:
         addresses = self._address(step, on)
@@ -496,7 +454,7 @@ class PtxCta(CtaRegisters):
                 arrives = counts and not (expects and "arrive" not in step.suffixes)
                 state.missing -= (1 if expects else amount) if arrives else 0
             self._listener.arrive(here, int(address), queue)
-            if not state.landing:
+            if not self._is_landing(int(address)):
                 self._complete(int(address))
 
     def do_mbarrier(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:

@@ -210,5 +210,5 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
 
 ATOMICS: Mapping[str, Callable[..., int]] = {
     "add": operator.add, "exch": lambda old, value: value, "max": max, "min": min, "and": operator.and_,
-    "or": operator.or_, "cas": lambda old, expected, value: value if old == expected else old,
+    "or": operator.or_, "xor": operator.xor, "cas": lambda old, expected, value: value if old == expected else old,
 }  # fmt: skip

@@ -142,7 +142,7 @@ def _converted(suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integ
     if (target, source, modifiers) == ("tf32", "f32", ["rna"]):
         single = np.dtype(np.float32)
         return packed([rounded_to_tf32(elements(operands[0], single, 1)[0])], single)
-    if not {*modifiers} <= {"rn", "ftz", "satfinite", *_ROUNDED}:
+    if not {*modifiers} <= {"rn", "rz", "ftz", "satfinite", *_ROUNDED} or ("rz" in modifiers and made is None):
         return None
     whole = next((_ROUNDED[one] for one in modifiers if one in _ROUNDED), None)
     if given is None and made is not None and source[0] in "su":
@@ -158,14 +158,31 @@ def _converted(suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integ
     lanes = 2 if source.endswith("x2") else 1
     # cvt.rn.f16x2.f32 d, a, b: a gives the upper half.
     floats = [one for operand in reversed(operands) for one in elements(operand, given, lanes)]
-    return packed([one if whole is None else whole(one.astype(np.float64)) for one in floats], made)
+    floats = [one if whole is None else whole(one.astype(np.float64)) for one in floats]
+    return packed([_toward_zero(one, made) for one in floats] if "rz" in modifiers else floats, made)
+
+
+def _toward_zero(floats: Array, dtype: np.dtype[Any]) -> Array:
+    """Floats of a type that are not larger than the given ones."""
+    nearest = convert_float(floats, dtype)
+    is_larger = np.abs(nearest.astype(np.float64)) > np.abs(floats.astype(np.float64))
+    bits = np.ascontiguousarray(nearest).view(f"u{dtype.itemsize}")
+    return (bits - is_larger).astype(bits.dtype).view(dtype)
 
 
 def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:
     """redux.sync: of the threads of each warp, all of them."""
     name = next((one for one in suffixes if one in ("add", "min", "max", "and", "or", "xor")), "")
-    if len(values) % _WARP or not name or dtype_of(suffixes[-1]) is not None:
+    dtype = dtype_of(suffixes[-1])
+    if len(values) % _WARP or not name:
         return None
+    if dtype is not None:
+        function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)
+        if not isinstance(function, np.ufunc) or name == "add":
+            return None
+        floats = elements(values, dtype, 1)[0].reshape(-1, _WARP)
+        floats = np.abs(floats) if "abs" in suffixes else floats
+        return packed([np.repeat(function.reduce(floats, axis=1), _WARP)], dtype)
     functions = {
         "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
         "xor": np.bitwise_xor,

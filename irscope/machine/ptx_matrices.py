@@ -14,8 +14,11 @@ from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 
 WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
-_TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
-_ELEMENT_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1}
+TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
+_ELEMENT_BYTES = {
+    "f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1,
+    "mxf8f6f4": 1, "mxf4": 1, "mxf4nvf4": 1,
+}  # fmt: skip
 _DEPTH_BYTES = 32
 """Of K, of each instruction."""
 
@@ -58,7 +61,7 @@ def _warp_group(item: Instruction, values: Sequence[int]) -> list[tuple[int, int
 
 
 def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[_TensorAccess]]:
-    # [d], a-desc or [a], b-desc, idesc, enable-input-d
+    # [d], a-desc or [a], b-desc, idesc, with block_scale [scale-a] and [scale-b], enable-input-d
     kind = next((part[6:] for part in item.opcode.split(".") if part.startswith("kind::")), "")
     size = _ELEMENT_BYTES.get(kind)
     if size is None or "cta_group::2" in item.opcode:
@@ -78,11 +81,14 @@ def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, i
     else:
         found += _parts(values[1], _swizzle(item, values[1]), rows, size, bool(form >> 15 & 1))
     found += _parts(values[2], _swizzle(item, values[2]), columns, size, bool(form >> 16 & 1))
+    if "block_scale" in item.opcode:
+        for address, count in zip(values[4:6], (rows, columns), strict=True):
+            tensor.append(_TensorAccess(tuple(range(128)), address & 0xFFFF, -(-count // 32), writes=False))
     return found, tensor
 
 
 def _swizzle(item: Instruction, descriptor: int) -> int:
-    swizzle = _TENSOR_SWIZZLES.get(descriptor >> 61 & 7)
+    swizzle = TENSOR_SWIZZLES.get(descriptor >> 61 & 7)
     if swizzle is None:
         raise NotRun(f"line {item.line} of the PTX: the swizzle of its descriptor is not followed")
     return swizzle

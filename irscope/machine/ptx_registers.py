@@ -80,7 +80,7 @@ def effect_of(item: Instruction) -> str:
     if item.opcode.startswith("call"):
         return "do_call"
     if item.opcode.startswith("tensormap"):
-        return ""
+        return "do_descriptor"
     family = item.family or ""
     name, _, width = family.rpartition(".")
     if family.startswith("cp.async") and family != "cp.async.wait":
@@ -177,7 +177,7 @@ def _decisive(item: Instruction, method: str) -> Sequence[Operand]:
     operands = item.arguments
     if method == "do_access":
         return [one for one in operands if one.kind == "address"]
-    if method in ("do_store", "do_update", "do_product"):
+    if method in ("do_store", "do_put", "do_update", "do_product"):
         return operands
     if method == "do_matrix":
         return [one for one in operands if one.kind != "vector"]

@@ -1,6 +1,6 @@
 """Executes the PTX of one CTA with all values: of floats, global memory, `ldmatrix`, `mma.sync` and `wgmma` too.
 
-Asynchronous copies and `wgmma` are done at once. Not executed are `tcgen05` and copies of tiles.
+`cp.async` and `wgmma` are done at once; copies of tiles as late as the waits for them allow.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -8,7 +8,7 @@ Asynchronous copies and `wgmma` are done at once. Not executed are `tcgen05` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from irscope.machine.ptx_arithmetic import ATOMICS, cut
 from irscope.machine.ptx_floats import dtype_of, elements, float_computed, packed
 from irscope.machine.ptx_matrices import WGMMA_SWIZZLES
 from irscope.machine.ptx_registers import CtaMemory, PtxStep
+from irscope.machine.ptx_tiles import TileCopy
 from irscope.machine.values import Array
 
 _Integers = NDArray[np.int64]
@@ -67,6 +68,20 @@ class CtaGlobal(CtaMemory):
 class PtxValues(PtxCta):
     """One CTA whose `memory` is a `CtaGlobal`."""
 
+    def __init__(self, *arguments: Any, stores_late: bool = True) -> None:
+        """As of `PtxCta`; `stores_late`: whether copies of tiles to global memory are late, not at once."""
+        super().__init__(*arguments)
+        self._stores_late = stores_late
+        self._landing: dict[int, list[Callable[[], None]]] = {}
+        """Address of an mbarrier → what the copies that it counts write, which happens where a thread waits for it."""
+        self._stores: dict[int, list[list[Callable[[], None]]]] = {}
+        """Thread → the groups of its copies to global memory, which happen where it waits for them."""
+
+    def run(self, most: int) -> None:
+        super().run(most)
+        for thread in self._stores:
+            self._store(thread, 0)
+
     def effect_of(self, item: Instruction) -> str:
         opcode = ptx_opcode(item.opcode)
         if opcode.name == "st" and opcode.space == "global":
@@ -75,7 +90,9 @@ class PtxValues(PtxCta):
             return "do_update"
         if item.opcode.startswith("mma.sync"):
             return "do_product"
-        if item.opcode.startswith(("tcgen05", "cp.async.bulk.tensor", "cp.reduce", "st.async", "call")):
+        if item.opcode.startswith(("st.shared", "stmatrix")):
+            return "do_put"
+        if item.opcode.startswith(("st.async", "call")):
             raise NotRun(f"line {item.line} of the PTX: the values of {item.opcode} are not computed")
         return super().effect_of(item)
 
@@ -156,6 +173,10 @@ class PtxValues(PtxCta):
         self._bytes[inside] = (values[:, None] >> np.arange(size) * 8) & 255
         self._is_known[inside] = known[:, None]
 
+    def do_put(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
+        """st.shared and stmatrix, whose values others may read."""
+        self.do_access(step, group, on)
+
     def do_access(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
         super().do_access(step, group, on)
         if step.name not in ("ldmatrix", "stmatrix"):
@@ -179,6 +200,59 @@ class PtxValues(PtxCta):
                 whole[on] |= self._read_shared(where, 2, step) << 16 * half
             if step.name == "ldmatrix":
                 self._assign(part.name, whole, None, on)
+
+    # ── copies of tiles ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, copy: TileCopy) -> None:
+        step, tensor, kind = copy.step, copy.tensor, copy.tensor.kind
+        at = [int(self._known(one, copy.thread, step)[0]) for one in copy.coordinates.parts]
+        shared, addresses, inside = tensor.places(copy.memory, at, copy.is_rows)
+        size, known = tensor.element_bytes, np.ones(len(shared), np.bool_)
+        if copy.barrier is not None:
+            values = np.full(len(shared), -1 if tensor.number("fill_mode") else 0, np.int64)
+            values[inside], known[inside] = self._memory.load(addresses[inside], size)
+            # Until it is waited for, what stands there is all bits set.
+            self._write_shared(shared, size, np.full(len(shared), -1, np.int64), np.ones(len(shared), np.bool_))
+            self._land_at(copy.barrier, lambda: self._write_shared(shared, size, values, known))
+            return
+        name = next((part for part in step.suffixes if part in ATOMICS), "")
+
+        def store() -> None:
+            values = self._read_shared(shared[inside], size, step)
+            if step.item.family == "tma.reduce":
+                values = _updated(name, kind, self._memory.load(addresses[inside], size)[0], [values], step)
+            self._contents().put(addresses[inside], size, values)
+
+        if self._stores_late:
+            self._stores.setdefault(int(copy.thread[0]), [[]])[-1].append(store)
+        else:
+            store()
+
+    def _land_at(self, barrier: int, land: Callable[[], None]) -> None:
+        self._landing.setdefault(barrier, []).append(land)
+
+    def _is_landing(self, address: int) -> bool:
+        return super()._is_landing(address) or address in self._landing
+
+    def _complete(self, address: int) -> None:
+        for land in self._landing.pop(address, ()):
+            land()
+        super()._complete(address)
+
+    def do_bulk_group(self, step: PtxStep, group: CtaGroup, on: _Integers) -> None:
+        for thread in self._stores.keys() & {*on.tolist()}:
+            if "commit_group" in step.suffixes:
+                self._stores[thread].append([])
+            else:
+                self._store(thread, step.operands[0].value + 1)
+
+    def _store(self, thread: int, pending: int) -> None:
+        """Let the copies of a thread to global memory happen, but for its last groups."""
+        groups = self._stores[thread]
+        for one in groups[: max(len(groups) - pending, 0)]:
+            for store in one:
+                store()
+            one.clear()
 
     # ── products ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,8 +285,12 @@ class PtxValues(PtxCta):
             if a_in_registers:
                 a = self._gathered(operands[1], kinds[1], "a", (16, k), threads, step).reshape(64, k)
             else:
-                a = self._tile(operands[1], kinds[1], (64, k), bool(transposed and transposed[0]), threads, step)
-            b = self._tile(operands[2], kinds[2], (n, k), bool(transposed and transposed[-1]), threads, step)
+                one = self._uniform(operands[1], threads, step)
+                flips = bool(transposed and transposed[0])
+                a = self._tile(one, WGMMA_SWIZZLES[one >> 62 & 3], kinds[1], (64, k), flips, step)
+            two = self._uniform(operands[2], threads, step)
+            flips = bool(transposed and transposed[-1])
+            b = self._tile(two, WGMMA_SWIZZLES[two >> 62 & 3], kinds[2], (n, k), flips, step)
             matrices.append((np.matmul(a, b.T) * signs).reshape(4, 16, n))
         made = np.concatenate(matrices)
         if adds:
@@ -234,12 +312,14 @@ class PtxValues(PtxCta):
         raise self._not_computed(step)
 
     def _tile(
-        self, operand: Operand, kind: str, size: tuple[int, int], is_transposed: bool, on: _Integers, step: PtxStep
+        self, descriptor: int, width: int, kind: str, size: tuple[int, int], is_transposed: bool, step: PtxStep
     ) -> Array:
-        """A matrix in shared memory, as a descriptor lays it out. Source: "PTX ISA", 9.7.15.5."""
-        descriptor, dtype = self._uniform(operand, on, step), _element_type(kind)
+        """A matrix in shared memory, as a descriptor lays it out. Source: "PTX ISA", 9.7.15.5.
+
+        `width`: of the swizzle, in bytes.
+        """
+        dtype = element_type(kind)
         start, leading, stride = ((descriptor >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
-        width = WGMMA_SWIZZLES[descriptor >> 62 & 3]
         row, column = np.arange(size[0])[:, None], np.arange(size[1])[None, :]
         # Transposed, the rows are the fastest dimension.
         slow, byte = (column, row * dtype.itemsize) if is_transposed else (row, column * dtype.itemsize)
@@ -248,24 +328,24 @@ class PtxValues(PtxCta):
         address = address + (byte % width if far else byte)
         address = address ^ ((address >> 7) & (width // 16 - 1)) << 4
         bits = self._read_shared(address, dtype.itemsize, step)
-        return _wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, 1)[0]
+        return wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, 1)[0]
 
     def _gathered(
         self, operand: Operand, kind: str, which: str, size: tuple[int, int], on: _Integers, step: PtxStep
     ) -> Array:
         """(warp, row, column) of a matrix in registers, in float64 or int64."""
-        dtype = _element_type(kind)
+        dtype = element_type(kind)
         matrix = np.zeros((len(on) // _WARP, *size), np.int64 if dtype.kind in "iu" else np.float64)
         each = (8 if dtype.itemsize == 8 else 4) // dtype.itemsize
         for place, part in enumerate(operand.parts):
             bits = self._bits(part, on, step)[on]
-            for element, values in enumerate(_wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, each)):
+            for element, values in enumerate(wide(bits & 0xFFFFE000 if kind == "tf32" else bits, dtype, each)):
                 row, column = _place_of(which, place, element, each, on % _WARP)
                 matrix[np.arange(len(on)) // _WARP, row, column] = values
         return matrix
 
     def _scattered(self, operand: Operand, kind: str, matrix: Array, on: _Integers) -> None:
-        dtype = _element_type(kind)
+        dtype = element_type(kind)
         each = (8 if dtype.itemsize == 8 else 4) // dtype.itemsize
         for place, part in enumerate(operand.parts):
             rows = [_place_of("c", place, element, each, on % _WARP) for element in range(each)]
@@ -278,11 +358,11 @@ class PtxValues(PtxCta):
 _MATRIX_TYPES = frozenset(("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "s8", "u8", "s32"))
 
 
-def _wide(bits: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]:
+def wide(bits: _Integers, dtype: np.dtype[Any], count: int) -> list[Array]:
     return [one.astype(np.int64 if dtype.kind in "iu" else np.float64) for one in elements(bits, dtype, count)]
 
 
-def _element_type(kind: str) -> np.dtype[Any]:
+def element_type(kind: str) -> np.dtype[Any]:
     integers = {"s8": np.int8, "u8": np.uint8, "s32": np.int32}
     found = np.dtype(integers[kind]) if kind in integers else dtype_of("f32" if kind == "tf32" else kind)
     assert found is not None
@@ -302,9 +382,9 @@ def _place_of(which: str, place: int, element: int, each: int, lane: _Integers) 
 
 
 def _updated(name: str, kind: str, before: _Integers, values: Sequence[_Integers], step: PtxStep) -> _Integers:
-    if name in ("exch", "cas", "and", "or") or dtype_of(kind) is None:
-        operands = [int(cut(one, kind, wide=False)[0]) for one in (before, *values)]
-        return np.array([ATOMICS[name](*operands)], np.int64)
+    if name in ("exch", "cas", "and", "or", "xor") or dtype_of(kind) is None:
+        operands = [cut(one, kind, wide=False).tolist() for one in (before, *values)]
+        return np.array([ATOMICS[name](*row) for row in zip(*operands, strict=True)], np.int64)
     made = float_computed(name, [kind], [before, *values])
     if made is None:
         raise NotRun(f"line {step.item.line} of the PTX: the values of {step.item.opcode} are not computed")

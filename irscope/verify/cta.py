@@ -22,7 +22,7 @@ from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.readers import PtxFunction, parse_ptx
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.reach import reached
 from irscope.machine.captured import Inputs
@@ -30,10 +30,11 @@ from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import PRINTING, PtxCta
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
-from irscope.machine.ptx_values import CtaGlobal, PtxValues
-from irscope.machine.values import Array
+from irscope.machine.ptx_tensor import PtxTensor
+from irscope.machine.ptx_tiles import TensorMap
+from irscope.machine.ptx_values import CtaGlobal
+from irscope.machine.values import Array, Descriptor
 from irscope.memory.addresses.parts import program_at
-from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture, StageKind
 from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
 from irscope.verify.verdict import KERNEL, AccessWitness, Violation, ViolationKind
@@ -113,19 +114,6 @@ class CtaVerifier:
         chains = ((line, locations.chain_at(line)) for line in range(1, text.count("\n") + 2))
         return {line: line_text(place_of(chain, file)) for line, chain in chains if chain}
 
-    @cached_property
-    def _tiles(self) -> dict[int, int | None]:
-        """Line of the PTX → the bytes that one execution of the copy there moves."""
-        machine = read_machine(self.capture)
-        found: dict[int, set[int | None]] = {}
-        for operation in self.module.walk():
-            if operation.opcode.startswith("async_tma") and operation.opcode != "async_tma_store_wait":
-                size = _message_bytes(self.module, operation)
-                for row in machine.instructions_at(operation.first_line):
-                    if row.action in ("bulk copy", "atomic"):
-                        found.setdefault(row.line, set()).add(size)
-        return {line: next(iter(sizes)) if len(sizes) == 1 else None for line, sizes in found.items()}
-
     def violations(self, program: int, most: int) -> Iterator[Violation]:
         """What one CTA does wrong; raises NotRun where its accesses cannot be followed."""
         function = self._function
@@ -148,16 +136,9 @@ class CtaVerifier:
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
         order = SharedOrder(threads, size, granule, in_order, used or None)
         place = program_at(program, self.grid)
-        cta = PtxCta(
-            function,
-            threads,
-            self._parameters(function),
-            place,
-            self.grid,
-            order,
-            _Contents(self._memory, self._known_ranges()),
-            self._tile_of,
-        )
+        parameters, descriptors = self._parameters(function)
+        contents = _Contents(self._memory, self._known_ranges())
+        cta = PtxCta(function, threads, parameters, place, self.grid, order, contents, descriptors)
         try:
             cta.run(most)
         except StuckThreads as stuck:
@@ -184,15 +165,19 @@ class CtaVerifier:
         for race in reversed(pairs.values()):
             yield self._violation(race, place)
 
-    def execute(self, program: int, most: int) -> None:
-        """Run one CTA with all its values, which the storages of `inputs` hold then; raises NotRun."""
+    def execute(self, program: int, most: int, stores_late: bool = True) -> None:
+        """Run one CTA with all its values, which the storages of `inputs` hold then; raises NotRun.
+
+        `stores_late`: whether copies of tiles to global memory read where they are waited for, not at once.
+        """
         function = self._function
         if int(self.capture.launch.option("num_ctas", 1) or 1) > 1:
             raise NotRun("the values of clusters of CTAs are not computed")
         memory = CtaGlobal(self._memory, len(self._storages))
-        PtxValues(
-            function, function.threads or 0, self._parameters(function), program_at(program, self.grid), self.grid,
-            CtaListener(), memory, self._tile_of,
+        parameters, descriptors = self._parameters(function)
+        PtxTensor(
+            function, function.threads or 0, parameters, program_at(program, self.grid), self.grid, CtaListener(),
+            memory, descriptors, stores_late=stores_late,
         ).run(most)  # fmt: skip
         for number, storage in enumerate(self._storages):
             storage[...] = self._memory.contents(number)
@@ -264,11 +249,16 @@ class CtaVerifier:
         written = _IN_LLVM.get(item.opcode.partition(".")[0], item.opcode) if self.code[1] == "llvm" else item.opcode
         return AccessWitness(written, self._places.get(item.line, ""), item.line, program, (), warp, lane)
 
-    def _tile_of(self, item: Instruction) -> int | None:
-        return self._tiles.get(item.line)
-
-    def _parameters(self, function: PtxFunction) -> dict[str, int]:
+    def _parameters(self, function: PtxFunction) -> tuple[dict[str, int], dict[str, TensorMap]]:
+        """The numbers, and the descriptors, by the names of the parameters."""
         held = held_arguments(self.module, self.inputs.given, list(self._storages), self._memory)
+        descriptors: dict[str, TensorMap] = {}
+        kernel = self.module.kernel
+        kinds = [self.module.type_of(one) for one in kernel.regions[0].blocks[0].arguments] if kernel else []
+        for (name, _), one, kind in zip(function.parameters, held, kinds, strict=False):
+            if isinstance(one, Descriptor):
+                # name_param_0[128]
+                descriptors[name.partition("[")[0]] = TensorMap.of_host(one, self.module.encoding_of(kind))
         numbers = [
             one.view(f"i{one.itemsize}") if isinstance(one, np.ndarray) and one.dtype != np.bool_ else one
             for one in held
@@ -277,7 +267,7 @@ class CtaVerifier:
         names = [name for name, _ in function.parameters]
         if len(names) < len(values):
             raise NotRun("the PTX has fewer parameters than the TTGIR")
-        return dict(zip(names, [*values, *[0] * (len(names) - len(values))], strict=True))
+        return dict(zip(names, [*values, *[0] * (len(names) - len(values))], strict=True)), descriptors
 
     @cached_property
     def _storages(self) -> tuple[Array, ...]:
@@ -356,21 +346,3 @@ class _Contents(CtaMemory):
 def _touches(item: Instruction, spaces: Sequence[str]) -> bool:
     """Whether an instruction may access global memory: `spaces` are those that it reads, or writes."""
     return item.effect.is_unknown or "global" in spaces or "generic" in spaces
-
-
-def _message_bytes(module: MlirModule, operation: Operation) -> int | None:
-    """The bytes of each of the copies that a copy of a tile is made of: of the swizzle's width, at most 256 rows."""
-    types = [kind for kind in operation.operand_types if kind.form == "memdesc" and len(kind.shape) > 1]
-    encodings = [module.encoding_of(kind) for kind in types]
-    if len(types) != 1 or encodings[0] is None or encodings[0].kind != "nvmma_shared" or "gather" in operation.opcode:
-        return None
-    kind, encoding = types[0], encodings[0]
-    width, bits = encoding["swizzlingByteWidth"], encoding["elementBitWidth"]
-    if not isinstance(width, int) or not isinstance(bits, int) or bits < 1:
-        return None
-    transposed = str(encoding["transposed"]) in ("True", "true", "1")
-    shape = list(kind.shape)
-    if transposed:
-        shape[-2:] = reversed(shape[-2:])
-    inner = min(8 * width // bits if width else 256, shape[-1])
-    return inner * prod(min(size, 256) for size in shape[:-1]) * bits // 8

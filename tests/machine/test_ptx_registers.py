@@ -46,7 +46,7 @@ class _Writes(CtaListener):
 def _written(small: str, address: int) -> list[int]:
     (function,) = parse_ptx(PTX.format(small=small, address=address))
     listener = _Writes()
-    PtxCta(function, 32, {}, (0, 0, 0), (1, 1, 1), listener, CtaMemory(), lambda item: None).run(1000)
+    PtxCta(function, 32, {}, (0, 0, 0), (1, 1, 1), listener, CtaMemory(), {}).run(1000)
     return listener.addresses
 
 
