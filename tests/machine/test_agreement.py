@@ -7,7 +7,8 @@ import pytest
 
 from irscope.machine.agreement import agreement_of, moved_by_one_ulp, moved_runs
 from irscope.machine.arithmetic import Arithmetic
-from irscope.machine.captured import Inputs
+from irscope.machine.captured import Inputs, run_text
+from irscope.machine.launch import Pointer
 from irscope.machine.values import narrow_float
 
 _X = np.linspace(-3, 3, 64).astype(np.float32)
@@ -106,3 +107,53 @@ def test_a_matrix_unit_may_truncate_its_sums(name, precision, step, bits, depth,
     least = depth // 8
     found[3, 5] -= np.abs(left[3, :least].astype(np.float64)) @ np.abs(right[:least, 5].astype(np.float64))
     assert agreement_of(before, baseline, moved, {"c": found}, "runs").verdict == "different"
+
+
+_FUSABLE = """
+module {
+  tt.func public @kernel(%p0: !tt.ptr<f32>, %p1: !tt.ptr<f32>, %p2: !tt.ptr<f32>) {
+    %id = tt.get_program_id x : i32
+    %size = arith.constant 1024 : i32
+    %begin = arith.muli %id, %size : i32
+    %range = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>
+    %begins = tt.splat %begin : i32 -> tensor<1024xi32>
+    %offsets = arith.addi %begins, %range : tensor<1024xi32>
+    %s0 = tt.splat %p0 : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %a0 = tt.addptr %s0, %offsets : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    %x = tt.load %a0 : tensor<1024x!tt.ptr<f32>>
+    %s1 = tt.splat %p1 : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %a1 = tt.addptr %s1, %offsets : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    %y = tt.load %a1 : tensor<1024x!tt.ptr<f32>>
+    %one = arith.constant dense<1.0> : tensor<1024xf32>
+    %product = arith.mulf %x, %y : tensor<1024xf32>
+    %z = arith.subf %product, %one : tensor<1024xf32>
+    %s2 = tt.splat %p2 : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %a2 = tt.addptr %s2, %offsets : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    tt.store %a2, %z : tensor<1024x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_product_may_be_fused_into_an_addition():
+    """`x * y - 1` in float64, rounded once, is what an FMA gives, near 0 too, where the product's rounding is all."""
+    random = np.random.default_rng(1)
+    size = 8192
+    x = random.uniform(0.25, 4, size).astype(np.float32)
+    y = (1 / x * random.choice([1, 1 + 2**-20, 3], size)).astype(np.float32)
+
+    def inputs():
+        tensors = {"x": x.copy(), "y": y.copy(), "z": np.zeros(size, np.float32)}
+        return Inputs(tuple(Pointer(one.view(np.uint8)) for one in tensors.values()), tensors, ())
+
+    def left(inputs, arithmetic=None):
+        return {"z": run_text(_FUSABLE, (size // 1024, 1, 1), inputs, arithmetic=arithmetic)["z"]}
+
+    fused = (x.astype(np.float64) * y.astype(np.float64) - 1).astype(np.float32)
+    baseline, moved = left(inputs()), moved_runs(left, inputs, 0)
+    assert (baseline["z"] != fused).sum() > size // 10
+    before = {"z": np.zeros(size, np.float32)}
+    assert agreement_of(before, baseline, moved, {"z": fused}, "runs").verdict == "close"
+    fused[7] += np.float32(2**-18)
+    assert agreement_of(before, baseline, moved, {"z": fused}, "runs").verdict == "different"

@@ -33,7 +33,7 @@ from irscope.record.process.session import Progress, record_request
 
 _SAMPLED_PROGRAMS = 64
 """Of a launch whose variants are compared one after the other."""
-_NOISE = f"{MOVED_RUNS} runs on inputs perturbed by one unit in the last place, programs in reverse order"
+_NOISE = f"{MOVED_RUNS} runs with moved inputs and approximations, and programs in reverse order"
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 
