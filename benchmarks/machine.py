@@ -316,7 +316,8 @@ def _ptx_against(capture: Capture) -> Agreement:
     inputs = partial(captured_inputs, capture)
 
     def run(given: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:
-        return run_text(capture.text("ttgir"), grid, given, arithmetic=arithmetic)
+        programs = range(prod(grid))[::-1] if arithmetic is not None else None
+        return run_text(capture.text("ttgir"), grid, given, programs=programs, arithmetic=arithmetic)
 
     if capture.environment.gpu:
         reference = recorded_results(capture)
