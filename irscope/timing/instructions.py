@@ -309,13 +309,15 @@ def _packed_predicates(item: Instruction) -> Step:
     mask = next((int(one, 16) for one in operands if one.startswith("0x")), None)
     if mask is None:
         return unknown(item)
-    if item.opcode.startswith("P2R"):
+    # Those of all lanes at once are `UP0` to `UP6`.
+    kind = "UP" if item.opcode.startswith(("UP2UR", "UR2UP")) else "P"
+    if item.opcode.startswith(("P2R", "UP2UR")):
         place = 8 * int(item.opcode[-1]) if ".B" in item.opcode else 0
         target, rest = operands[0], operand(operands[2])
 
         def pack(state: State) -> None:
             value = rest(state)
-            chosen = [(n, state.registers.get(f"P{n}")) for n in range(7) if mask >> n & 1]
+            chosen = [(n, state.registers.get(f"{kind}{n}")) for n in range(7) if mask >> n & 1]
             if value is None or any(one is None for _, one in chosen):
                 put(state, target, None)
                 return
@@ -333,7 +335,7 @@ def _packed_predicates(item: Instruction) -> Step:
         value = read(state)
         for number in range(7):
             if mask >> number & 1:
-                put(state, f"P{number}", None if value is None else value >> (number + shift) & 1 != 0)
+                put(state, f"{kind}{number}", None if value is None else value >> (number + shift) & 1 != 0)
 
     return unpack
 
@@ -452,7 +454,7 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("R2UR", "SHFL"), _from_lane),
     "ELECT": _elected,
     **dict.fromkeys(("VOTE", "VOTEU"), _voted),
-    **dict.fromkeys(("P2R", "R2P"), _packed_predicates),
+    **dict.fromkeys(("P2R", "R2P", "UP2UR", "UR2UP"), _packed_predicates),
     **dict.fromkeys(("STL", "LDL"), spilled_step),
     **dict.fromkeys(("USETMAXREG", "UTCATOMSWS"), _granted),
 }

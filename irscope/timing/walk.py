@@ -45,8 +45,8 @@ Array = NDArray[Any]
 _MOST_STEPS, _MOST_OF_LONG_LOOPS = 40_000, 200_000
 """Instructions of one group; where a loop is too long for its first iterations to be among so many."""
 _MOST_GROUPS = 24
-_PATIENCE = 20
-"""Iterations after which a register that neither grows nor comes round is left."""
+_PATIENCE, _TILES = 20, 6
+"""Iterations, and tiles, after which a register that neither grows nor comes round is left."""
 
 
 class NotFollowed(UsageError):
@@ -91,6 +91,14 @@ def walk(
 class _Visit:
     place: int
     registers: Registers
+    path: tuple[int, ...]
+    """Of the iteration that it ends; empty for the first visit."""
+
+
+def _equal(visits: Sequence[_Visit]) -> int:
+    """How many of the last visits begin or end iterations of one path."""
+    path = visits[-1].path
+    return next((number for number, one in enumerate(reversed(visits), 1) if one.path != path), len(visits))
 
 
 class _Group:
@@ -107,6 +115,8 @@ class _Group:
         self.trace: list[Entry] = []
         self.at = 0
         self.visits: dict[int, list[_Visit]] = {}
+        self.tiles: dict[int, list[_Visit]] = {}
+        """Of a loop, visits after an iteration that ends a tile; the first has that iteration's path."""
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
@@ -319,13 +329,55 @@ class _Group:
             return target
         for head in [head for head in self.visits if target < head <= at]:
             del self.visits[head]
+            self.tiles.pop(head, None)
             self.iterated.pop(head, None)
         visits = self.visits.setdefault(target, [])
-        visits.append(_Visit(len(self.trace), dict(self.state.registers)))
-        count = len(visits)
+        path = path_of(self.trace[visits[-1].place :]) if visits else ()
+        visits.append(_Visit(len(self.trace), dict(self.state.registers), path))
+        # What other iterations, such as the last one of a tile, left in the registers says nothing of these.
+        count = _equal(visits)
         if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
-            self._skip(at, target, visits)
+            if self._skip(at, target, visits[-count:], _PATIENCE):
+                visits.clear()
+        elif count == 2 and len(visits) > 3 and visits[-2].path == visits[-3].path and target not in self.iterated:
+            self._end_tile(at, target, path)
         return target
+
+    def _end_tile(self, at: int, target: int, path: tuple[int, ...]) -> None:
+        """An iteration unlike those before may end a tile, where one loop goes over tiles and over their parts.
+
+        Tiles are skipped as iterations are.
+        """
+        tiles = self.tiles.setdefault(target, [])
+        if tiles and tiles[0].path != path:
+            return
+        since = path_of(self.trace[tiles[-1].place :]) if tiles else path
+        tiles.append(_Visit(len(self.trace), dict(self.state.registers), since))
+        count = _equal(tiles)
+        if count >= _TILES and self._skip(at, target, tiles[-count:], _TILES, self._tiles_left(target, tiles)):
+            self.visits[target].clear()
+            tiles.clear()
+
+    def _tiles_left(self, head: int, tiles: list[_Visit]) -> int:
+        """How many tiles are left before the last one: by what grows evenly over the iterations of several tiles."""
+        before, last = tiles[-2:]
+        tile = self.trace[before.place : last.place]
+        size = sum(one.count * (one.head == head) if isinstance(one, Skip) else index_of(one) == head for one in tile)
+        first, second = self.visits[head][-3:-1]
+        growth: dict[str, Array | None] = {}
+        for name, value in last.registers.items():
+            earlier, low, high = (one.registers.get(name) for one in (before, first, second))
+            if value is None or earlier is None or low is None or high is None:
+                growth[name] = None
+            elif value.dtype != np.bool_:
+                grown = high - low & 0xFFFFFFFF
+                is_even = np.array_equal(value - earlier & 0xFFFFFFFF, grown * size & 0xFFFFFFFF)
+                growth[name] = grown if is_even else None
+        on = np.ones(len(self.rows) if self.state.lanes == 1 else 1, np.bool_)
+        even = {name: value for name, value in last.registers.items() if growth.get(name, 0) is not None}
+        count, left = same_iterations(self.program, self.state, second.path, growth, even, head, on)
+        count = int(min(count, left.min()))
+        return 0 if count >= ENDLESS else count // size - 1
 
     def _by_table(self, at: int, table: Sequence[int]) -> int | list[_Group]:
         """Where each warp goes by the partition that it was told, or by the number of an entry."""
@@ -364,10 +416,13 @@ class _Group:
         group.counts = dict(self.counts)
         group.iterated = dict(self.iterated)
         group.bounds, group.begun = dict(self.bounds), dict(self.begun)
-        group.visits = {
-            head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
-            for head, visits in self.visits.items()
-        }
+        group.visits, group.tiles = (
+            {
+                head: [_Visit(one.place, self._registers(one.registers, chosen), one.path) for one in visits]
+                for head, visits in every.items()
+            }
+            for every in (self.visits, self.tiles)
+        )
         group.active = self._lanes(self.active, chosen)
         group.left = [
             (until, begin, left[chosen], self._registers(registers, chosen))
@@ -439,12 +494,14 @@ class _Group:
 
     # Skipping iterations
 
-    def _skip(self, latch: int, head: int, visits: list[_Visit]) -> None:
-        first, second, last = visits[-3:]
-        path = path_of(self.trace[second.place : last.place])
-        if path != path_of(self.trace[first.place : second.place]):
-            return
-        state = self.state
+    def _skip(self, latch: int, head: int, visits: list[_Visit], patience: int, tiles: int | None = None) -> bool:
+        """Skip iterations, where those between the visits, which take one path, tell how they go on.
+
+        `patience`: visits from which registers that do not grow evenly are taken as they come. `tiles`: how many may be
+        skipped, of tiles in place of iterations.
+        """
+        second, last = visits[-2:]
+        path, state = last.path, self.state
         growth: dict[str, Array | None] = {}
         turns: dict[str, tuple[int, Array]] = {}
         is_regular = True
@@ -464,21 +521,24 @@ class _Group:
         waits = [waits_of(self.trace[begin:end]) for begin, end in pairwise(places)]
         round_of_waits = next((one for one in range(1, len(waits)) if waits[one:] == waits[:-one]), None)
         is_regular = is_regular and round_of_waits is not None
-        if not is_regular and len(visits) < _PATIENCE:
-            return
+        if not is_regular and len(visits) < patience:
+            return False
         on = self.active[-1][1][:, 0] if self.active and state.lanes == 1 else np.ones(1, np.bool_)
-        count, left = same_iterations(self.program, state, path, growth, last.registers, head, on)
+        if tiles is not None:
+            count, left = tiles, np.full(1, tiles)
+        else:
+            count, left = same_iterations(self.program, state, path, growth, last.registers, head, on)
         if head in self.iterated:
             count = min(count, self.bounds[head] - self.iterated[head] - 1)
         if count >= ENDLESS:
-            return
+            return False
         # Buffers and their phases come round after some iterations.
         step = lcm(round_of_waits or 1, *(period for period, _ in turns.values()))
         if not is_regular:
             step = lcm(step, 2 * self.stages)
         count = count // step * step
         if count <= 0:
-            return
+            return False
         # The last iteration of a row that leaves is done, too.
         leaves = on & (left < count)
         each = np.where(leaves, left + 1, count)
@@ -488,9 +548,6 @@ class _Group:
                 each = np.where(rows, 0, each)
         window = 1
         while (window < self.stages + 2 or not is_regular) and window + 2 < len(visits):
-            begin, end = visits[-2 - window].place, visits[-1 - window].place
-            if path_of(self.trace[begin:end]) != path:
-                break
             window += 1
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         if self.passed is not None:
@@ -509,4 +566,4 @@ class _Group:
             self._leave(latch, leaves[:, None])
         if head in self.iterated:
             self.iterated[head] += count
-        visits.clear()
+        return True

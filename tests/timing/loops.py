@@ -13,6 +13,7 @@ WIDE = (1 << 33) + 7
 WIDTH = 1024
 TABLE = 256
 CHANNELS, PER_GROUP, PIXELS = 320, 10, 32
+TILED, DEPTH = 5, 1600
 
 
 @triton.jit
@@ -118,11 +119,11 @@ def above(x, y, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def tiles(a, b, c, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr):
+def tiles(a, b, c, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr, FLAT: tl.constexpr):
     left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BLOCK, STEP])
     right = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BLOCK, STEP])
     into = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BLOCK, BLOCK])
-    for tile in tl.range(tl.program_id(0), M // BLOCK * (N // BLOCK), tl.num_programs(0)):
+    for tile in tl.range(tl.program_id(0), M // BLOCK * (N // BLOCK), tl.num_programs(0), flatten=FLAT):
         row, column = tile // (N // BLOCK) * BLOCK, tile % (N // BLOCK) * BLOCK
         total = tl.zeros([BLOCK, BLOCK], tl.float32)
         for k in range(0, K, STEP):
@@ -162,4 +163,6 @@ above[(8 * 32,)](x, y, HEIGHT=32, WIDTH=1024)
 triton.set_allocator(lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8))
 # Barriers of five phases each in a tile: of an odd number.
 a, b, c = (torch.empty(1024, width, device="cuda", dtype=torch.float16) for width in (480, 480, 1024))
-tiles[(64,)](a, b, c, 1024, 1024, 480, BLOCK=64, STEP=32, num_stages=3)
+tiles[(64,)](a, b, c, 1024, 1024, 480, BLOCK=64, STEP=32, FLAT=False, num_stages=3)
+a, b = (torch.empty(1024, DEPTH, device="cuda", dtype=torch.float16) for _ in range(2))
+tiles[(TILED,)](a, b, c, 1024, 1024, DEPTH, BLOCK=64, STEP=32, FLAT=True, num_stages=3)

@@ -1,4 +1,4 @@
-"""The float32 instructions that indices come from, against NumPy's own float32."""
+"""The float32 instructions that indices come from, against NumPy's own float32; and predicates in registers."""
 
 from __future__ import annotations
 
@@ -109,3 +109,15 @@ def test_predicates_are_packed_into_a_register_that_held_nothing() -> None:
     value = state.registers["R0"]
     assert value is not None
     assert not value.any()
+
+
+@pytest.mark.parametrize(("letter", "pack", "file"), [("P", "P2R", "PR, RZ"), ("UP", "UP2UR", "UPR, URZ")])
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_register_takes_the_predicates_that_its_mask_names(letter: str, pack: str, file: str, holds: bool) -> None:
+    target = "UR7" if letter == "UP" else "R7"
+    held = {f"{letter}{number}": np.full((1, 1), number == 3) for number in range(7)} | {
+        f"{letter}2": np.full((1, 1), holds)
+    }
+    value = _run(f"{pack} {target}, {file}, 0xc", held).registers[target]
+    assert value is not None
+    assert value.item() == (8 | 4 * holds)

@@ -33,6 +33,7 @@ COLUMNS, ROWS, SETS, STEPS = 64, 32, 9, 40
 LENGTHS = [3, 40, 7, 0, 25, 60, 12, 31]
 WIDTH = 1024
 CHANNELS, PER_GROUP, PIXELS = 320, 10, 32
+TILED, DEPTH = 5, 1600
 """As `loops.py` has them."""
 
 
@@ -240,10 +241,25 @@ def test_a_cta_at_an_edge_does_not_stand_for_the_launch() -> None:
 
 
 def test_the_phases_of_barriers_begin_anew_with_each_tile() -> None:
-    (capture,) = (one for one in recorded_loops() if one.name == "tiles")
+    capture, _ = (one for one in recorded_loops() if one.name == "tiles")
     prediction = time(capture)
     assert prediction.method == "simulated"
     assert not any("not followed" in note for note in prediction.notes)
+
+
+def test_a_loop_over_tiles_and_their_parts_is_followed_past_the_end_of_a_tile() -> None:
+    """One program in five computes 51 of 256 tiles, in 50 steps each: its stores, copies and products."""
+    _, flat = (one for one in recorded_loops() if one.name == "tiles")
+    count, steps = len(range(TILED // 2, 16 * 16, TILED)), DEPTH // 32
+    products = sum(len(rows) * counts["HGMMA"] for rows, counts in _executed(flat))
+    execution = execute(flat, clock_of(flat.target, None))
+    done = Counter[str]()
+    for group in execution.groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if isinstance(entry, Observed) and entry.payload is not None:
+                done[entry.payload.kind] += round(weight * entry.payload.is_on * len(group.rows))
+    assert (done["bulk store"], done["bulk"]) == (count, 2 * count * steps)
+    assert products == 4 * 2 * count * steps
 
 
 def test_an_access_that_no_lane_makes_in_an_iteration_leaves_the_others_regular() -> None:
