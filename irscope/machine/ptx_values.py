@@ -72,6 +72,9 @@ class PtxValues(PtxCta):
         """As of `PtxCta`; `stores_late`: whether copies of tiles to global memory are late, not at once."""
         super().__init__(*arguments)
         self._stores_late = stores_late
+        # Nobody wrote: all bits set, as the TTGIR's machine has it.
+        self._bytes[:] = 255
+        self._is_known[:] = True
         self._landing: dict[int, list[Callable[[], None]]] = {}
         """Address of an mbarrier → what the copies that it counts write, which happens where a thread waits for it."""
         self._stores: dict[int, list[list[Callable[[], None]]]] = {}
