@@ -73,3 +73,27 @@ def _floats(name: str, suffixes: list[str], *operands: float) -> np.float32:
     made = float_computed(name, suffixes, registers)
     assert made is not None
     return made.astype(np.uint32).view(np.float32)[0]
+
+
+@given(_SINGLES)
+def test_conversions_that_are_rounded_to_zero(number: float) -> None:
+    made = float_computed("cvt", ["rz", "f16", "f32"], [np.array([number], np.float32).view(np.int32).astype(np.int64)])
+    assert made is not None
+    half = made.astype(np.uint16).view(np.float16)[0]
+    assert abs(Fraction(float(half))) <= abs(Fraction(number))
+    with np.errstate(all="ignore"):
+        above = np.nextafter(half, np.float16(np.copysign(np.inf, number)))
+    assert number == 0 or not np.isfinite(above) or abs(Fraction(float(above))) > abs(Fraction(number))
+
+
+def test_the_largest_float_of_a_warp() -> None:
+    floats = np.where(np.arange(64) == 40, np.float32(np.nan), np.arange(64, dtype=np.float32) - 100)
+    bits = [floats.view(np.uint32).astype(np.int64)]
+    found = {
+        form: float_computed("redux", ["sync", *form.split("."), "f32"], bits) for form in ("max", "max.abs", "min.NaN")
+    }
+    read = {form: one.astype(np.uint32).view(np.float32)[[0, 63]] for form, one in found.items() if one is not None}
+    assert read["max"].tolist() == [-69, -37]
+    assert read["max.abs"].tolist() == [100, 68]
+    assert read["min.NaN"][0] == -100
+    assert np.isnan(read["min.NaN"][1])
