@@ -95,7 +95,7 @@ class PtxValues(PtxCta):
             return "do_product"
         if item.opcode.startswith(("st.shared", "stmatrix")):
             return "do_put"
-        if item.opcode.startswith(("st.async", "call")):
+        if item.opcode.startswith("st.async"):
             raise NotRun(f"line {item.line} of the PTX: the values of {item.opcode} are not computed")
         return super().effect_of(item)
 

@@ -63,6 +63,16 @@ def test_gathers_and_scaled_products_mean_the_same() -> None:
     assert {answer for _, answer in found} == {"same", "not decided"}
 
 
+def test_the_ptx_of_called_functions_means_the_same() -> None:
+    (capture,) = recorded(Path(__file__).with_name("called_kernels.py"), "cuda:90")
+    text = capture.text("ptx")
+    assert text.count("call.uni") == 3
+    assert verify_lowering(capture).answer == "same"
+    edited = re.sub(r"(st\.param\.b32\s+)\[func_retval0\+4\], (%\w+);", r"\1[func_retval0+4], 1;", text)
+    assert edited != text
+    assert verify_lowering(_with_ptx(capture, edited)).answer == "changed"
+
+
 @pytest.mark.newest
 def test_a_copy_that_reads_what_is_overwritten_is_not_decided() -> None:
     captures = {one.name: one for one in recorded(GLUON, "cuda:90")}
