@@ -5,23 +5,21 @@ Parameters of a call become registers. Source: "PTX ISA", section "Abstracting t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from string import ascii_lowercase, digits
 
 from irscope.ir.asm.instructions import CodeLabel, Instruction
-from irscope.ir.asm.operands import split_operands
+from irscope.ir.asm.operands import parse_operand, split_operands
 from irscope.ir.asm.readers import PtxFunction
 
 _DEEPEST = 16
 """Calls within calls; one that calls itself stays a call."""
+_MOST = 100_000
+"""Instructions, after which calls stay calls."""
 _APART = 1_000_000
 """Between the numbers of a register in two bodies."""
-# %rd12
-_REGISTER = re.compile(r"(%[a-z]+)(\d+)\b")
-# [param0+8]   [retval0]   [__main___f_param_0]
-_PARAMETER = re.compile(r"\[\s*([A-Za-z_$][\w$]*)\s*(?:\+\s*(\d+)\s*)?\]$")
 
 
 @dataclass(slots=True)
@@ -62,20 +60,20 @@ def _put(
     def renamed(text: str) -> str:
         if text in own:
             return f"{text}@{number}"
-        return _REGISTER.sub(lambda match: f"{match[1]}{int(match[2]) + number * _APART}", text)
+        return _numbered(text, number * _APART)
 
     def register(text: str) -> str:
         """The register in place of `[param0+8]`; empty for a parameter of the kernel."""
-        match = _PARAMETER.match(text)
-        if match is None or (not depth and match[1] in {name for name, _ in function.parameters}):
+        place = parse_operand(text)
+        if place.name.startswith("%") or (not depth and place.name in {name for name, _ in function.parameters}):
             return ""
-        return f"{given.get(match[1], f'{match[1]}@{number}')}.{match[2] or 0}"
+        return f"{given.get(place.name, f'{place.name}@{number}')}.{place.value}"
 
     for item in function.instructions:
         begins.append(len(code.instructions))
         body = _called(item, bodies)
         name, *suffixes = item.opcode.split(".")
-        if body is not None and depth < _DEEPEST:
+        if body is not None and depth < _DEEPEST and len(code.instructions) < _MOST:
             # call.uni (retval0), name, (param0, param1)
             at = item.operands.index(body.name)
             results, arguments = (
@@ -102,6 +100,18 @@ def _put(
     code.tables += [(f"{name}@{number}", tuple([f"{one}@{number}" for one in row])) for name, row in function.tables]
     if depth:
         code.labels.append(CodeLabel(f"return@{number}", end))
+
+
+def _numbered(text: str, more: int) -> str:
+    """An operand whose registers have larger numbers: `[%rd12+8]`, but not `%tid.x`."""
+    first, *parts = text.split("%")
+    found = [first]
+    for part in parts:
+        behind = part.lstrip(ascii_lowercase)
+        rest = behind.lstrip(digits)
+        number = behind[: len(behind) - len(rest)]
+        found.append(f"{part[: len(part) - len(behind)]}{int(number) + more}{rest}" if number else part)
+    return "%".join(found)
 
 
 def _moves(item: Instruction, kind: str, held: str, values: str) -> list[Instruction]:

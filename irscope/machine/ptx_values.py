@@ -81,7 +81,9 @@ class PtxValues(PtxCta):
         """Thread → the groups of its copies to global memory, which happen where it waits for them."""
 
     def run(self, most: int) -> None:
-        super().run(most)
+        # What stands in memory that nobody wrote is NaN.
+        with np.errstate(all="ignore"):
+            super().run(most)
         for thread in self._stores:
             self._store(thread, 0)
 
@@ -323,6 +325,9 @@ class PtxValues(PtxCta):
         """
         dtype = element_type(kind)
         start, leading, stride = ((descriptor >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
+        if is_transposed and width == 16:
+            # Without a swizzle the two are exchanged.
+            leading, stride = stride, leading
         row, column = np.arange(size[0])[:, None], np.arange(size[1])[None, :]
         # Transposed, the rows are the fastest dimension.
         slow, byte = (column, row * dtype.itemsize) if is_transposed else (row, column * dtype.itemsize)

@@ -53,6 +53,11 @@ def test_one_of_two_magnitudes_with_the_product_of_the_signs(name: str, one: flo
     assert _floats(name, ["xorsign", "abs", "f32"], one, two) == made
 
 
+def test_the_largest_of_three() -> None:
+    assert [_floats("max", ["f32"], *row) for row in ((1, 2, 3), (3, 2, 1), (1, 3, 2))] == [3, 3, 3]
+    assert np.isnan(_floats("min", ["NaN", "f32"], 1, 2, np.nan))
+
+
 def test_the_bits_of_a_register_are_counted() -> None:
     counts = computed("popc", ["b32"], [np.array([0, 1, -1, 0x1_0000_00FF])])
     assert counts is not None
