@@ -175,6 +175,7 @@ _DRIVER = '''
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 {kernels}
 
 @triton.jit
@@ -201,6 +202,40 @@ def gathered(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     index = tl.load(index_ptr + at, mask=at < n, other=0)
     tl.store(out_ptr + at, tl.load(x_ptr + index, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def tiles(x_ptr, y_ptr, m, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr, KIND: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [m, n], [n, 1], [ROWS, COLUMNS])
+    y = tl.make_tensor_descriptor(y_ptr, [m, n], [n, 1], [ROWS, COLUMNS])
+    row = tl.program_id(0) * ROWS
+    for column in range(0, n, COLUMNS):
+        # Rows and columns outside are read as zero, and not written.
+        tile = x.load([row - 3, column + 5])
+        if KIND == "add":
+            y.atomic_add([row, column], tile)
+        elif KIND == "max":
+            y.atomic_max([row, column], tile)
+        else:
+            y.store([row, column], tile)
+
+
+@triton.jit
+def tiles_of_host(x_desc, y_desc, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    y_desc.store([column, row], x_desc.load([row, column]).T)
+
+
+@triton.jit
+def product_of_warps(a_ptr, b_ptr, c_ptr, n, TILE: tl.constexpr, STEP: tl.constexpr):
+    a = tl.make_tensor_descriptor(a_ptr, [n, n], [n, 1], [TILE, STEP])
+    b = tl.make_tensor_descriptor(b_ptr, [n, n], [n, 1], [STEP, TILE])
+    c = tl.make_tensor_descriptor(c_ptr, [n, n], [n, 1], [TILE, TILE])
+    row, column = tl.program_id(0) // (n // TILE) * TILE, tl.program_id(0) % (n // TILE) * TILE
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for k in tl.range(0, n, STEP, warp_specialize=True, num_stages=3):
+        total = tl.dot(a.load([row, k]), b.load([k, column]), total)
+    c.store([row, column], total.to(tl.float16))
 
 
 torch.manual_seed(0)
@@ -235,11 +270,24 @@ atomics[(4,)](values(torch.float32, N), torch.zeros(37, device="cuda"), N, KIND=
 for dtype in FLOATS + INTEGERS:
     index = torch.randint(0, N, (N,), device="cuda")
     gathered[(4,)](values(dtype, N), index, torch.zeros(N, device="cuda", dtype=dtype), N, BLOCK=256)
+if torch.cuda.get_device_capability()[0] >= 9:
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    for dtype in FLOATS + INTEGERS:
+        for columns in (16, 32, 64):
+            x, y = values(dtype, 72, 96), values(dtype, 72, 96)
+            tiles[(3,)](x, y, 72, 96, ROWS=32, COLUMNS=columns, KIND="copy")
+        hosted = [TensorDescriptor.from_tensor(one, [32, 32]) for one in (values(dtype, 72, 96), values(dtype, 96, 72))]
+        tiles_of_host[(3, 3)](*hosted, ROWS=32, COLUMNS=32)
+    for dtype, kind in [(torch.float16, "add"), (torch.bfloat16, "add"), (torch.float16, "max"), (torch.float32, "add"),
+                        (torch.int32, "add"), (torch.int32, "max")]:
+        tiles[(3,)](values(dtype, 72, 96), values(dtype, 72, 96), 72, 96, ROWS=32, COLUMNS=32, KIND=kind)
+    half = [values(torch.float16, 256, 256) for _ in range(3)]
+    product_of_warps[(4,)](*half, 256, TILE=128, STEP=64, num_warps=4)
 '''
 
 
 def kernels_script() -> str:
-    """A script that launches 37 kernels, 124 times."""
+    """A script that launches 40 kernels, 155 times; those with descriptors need compute capability 9.0."""
     kernels: list[str] = []
     names: dict[str, list[str]] = {}
     for group, form, expressions in (

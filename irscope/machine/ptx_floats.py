@@ -11,6 +11,7 @@ Registers are 64-bit integers that hold the bits. Functions that hardware approx
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -107,12 +108,22 @@ def _signed_by_both(choose: Callable[[Array, Array], Array]) -> Callable[[Array,
     return function
 
 
+_EXTREMES: Mapping[str, np.ufunc] = {
+    "min": np.fmin, "max": np.fmax, "min.NaN": np.minimum, "max.NaN": np.maximum,
+}  # fmt: skip
+
+
+def _extreme(function: np.ufunc) -> Callable[..., Array]:
+    """Of two operands, or three."""
+    return lambda *parts: reduce(function, parts)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+    **{name: _extreme(function) for name, function in _EXTREMES.items()},
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
-    "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c, "min": np.fmin, "max": np.fmax,
-    "min.NaN": np.minimum, "max.NaN": np.maximum, "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal,
-    "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-    "copysign": lambda a, b: np.copysign(b, a), "add.rz": _added_to_zero,
+    "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c, "ex2": np.exp2, "lg2": np.log2,
+    "rcp": np.reciprocal, "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin,
+    "cos": np.cos, "tanh": np.tanh, "copysign": lambda a, b: np.copysign(b, a), "add.rz": _added_to_zero,
     "min.xorsign.abs": _signed_by_both(np.fmin), "max.xorsign.abs": _signed_by_both(np.fmax),
 }  # fmt: skip
 
@@ -177,8 +188,8 @@ def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:
     if len(values) % _WARP or not name:
         return None
     if dtype is not None:
-        function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)
-        if not isinstance(function, np.ufunc) or name == "add":
+        function = _EXTREMES.get(f"{name}.NaN" if "NaN" in suffixes else name)
+        if function is None:
             return None
         floats = elements(values, dtype, 1)[0].reshape(-1, _WARP)
         floats = np.abs(floats) if "abs" in suffixes else floats

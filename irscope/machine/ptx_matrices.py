@@ -100,6 +100,8 @@ def _parts(descriptor: int, width: int, rows: int, size: int, is_transposed: boo
     atom = 8 * width
     base = address & ~(atom - 1)
     if is_transposed:
+        # Without a swizzle the two are exchanged.
+        leading, stride = (stride, leading) if width == 16 else (leading, stride)
         # The fastest dimension is M or N: atoms of `width` bytes along it, of eight rows of K.
         across = range(-(-rows * size // width))
         return [

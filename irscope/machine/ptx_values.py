@@ -72,13 +72,18 @@ class PtxValues(PtxCta):
         """As of `PtxCta`; `stores_late`: whether copies of tiles to global memory are late, not at once."""
         super().__init__(*arguments)
         self._stores_late = stores_late
+        # Nobody wrote: all bits set, as the TTGIR's machine has it.
+        self._bytes[:] = 255
+        self._is_known[:] = True
         self._landing: dict[int, list[Callable[[], None]]] = {}
         """Address of an mbarrier → what the copies that it counts write, which happens where a thread waits for it."""
         self._stores: dict[int, list[list[Callable[[], None]]]] = {}
         """Thread → the groups of its copies to global memory, which happen where it waits for them."""
 
     def run(self, most: int) -> None:
-        super().run(most)
+        # What stands in memory that nobody wrote is NaN.
+        with np.errstate(all="ignore"):
+            super().run(most)
         for thread in self._stores:
             self._store(thread, 0)
 
@@ -92,7 +97,7 @@ class PtxValues(PtxCta):
             return "do_product"
         if item.opcode.startswith(("st.shared", "stmatrix")):
             return "do_put"
-        if item.opcode.startswith(("st.async", "call")):
+        if item.opcode.startswith("st.async"):
             raise NotRun(f"line {item.line} of the PTX: the values of {item.opcode} are not computed")
         return super().effect_of(item)
 
@@ -320,6 +325,9 @@ class PtxValues(PtxCta):
         """
         dtype = element_type(kind)
         start, leading, stride = ((descriptor >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
+        if is_transposed and width == 16:
+            # Without a swizzle the two are exchanged.
+            leading, stride = stride, leading
         row, column = np.arange(size[0])[:, None], np.arange(size[1])[None, :]
         # Transposed, the rows are the fastest dimension.
         slow, byte = (column, row * dtype.itemsize) if is_transposed else (row, column * dtype.itemsize)

@@ -59,7 +59,8 @@ class Mbarrier:
     def wait_text(self, name: str, parity: int) -> str:
         """What a wait for a parity waits for, where that never comes: the phase that is due, and what it lacks."""
         lacks = [f"{self.missing} of {self.count} arrivals"] if self.missing else []
-        lacks += [f"{self.bytes} bytes of copies"] if self.bytes else []
+        lacks += [f"{self.bytes} bytes of copies"] if self.bytes > 0 else []
+        lacks += [f"a count of {-self.bytes} bytes more, which copies brought"] if self.bytes < 0 else []
         ended = f"{self.phase} phase{'s' if self.phase != 1 else ''} of it ended"
         return (
             f"the wait for phase {parity} of {name} never completes: {ended}, and the next one, of parity "

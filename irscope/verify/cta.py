@@ -29,6 +29,7 @@ from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import PRINTING, PtxCta
+from irscope.machine.ptx_calls import with_calls
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
 from irscope.machine.ptx_tensor import PtxTensor
 from irscope.machine.ptx_tiles import TensorMap
@@ -95,7 +96,9 @@ class CtaVerifier:
     def _function(self) -> PtxFunction:
         text, kind = self.code
         if kind == "ptx":
-            function = next((one for one in parse_ptx(text) if one.name == self.capture.name), None)
+            functions = parse_ptx(text)
+            function = next((one for one in functions if one.name == self.capture.name), None)
+            function = function and with_calls(function, functions)
         else:
             warps = int(self.capture.launch.option("num_warps", 4) or 4)
             try:

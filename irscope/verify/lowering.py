@@ -19,7 +19,6 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
 from irscope.machine.captured import Inputs, launched_grid, run_text
-from irscope.machine.ptx import StuckThreads
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.cta import CtaVerifier
@@ -71,7 +70,7 @@ def _first(marked: Array) -> tuple[int, ...]:
 def left_by_ptx(
     capture: Capture, given: Inputs, programs: Sequence[int], most: int = _INSTRUCTIONS, stores_late: bool = True
 ) -> dict[str, Array]:
-    """What the PTX of programs leaves in the tensors of `given`; raises NotRun, or WrongProgram for a deadlock.
+    """What the PTX of programs leaves in the tensors of `given`; raises NotRun, or StuckThreads for a deadlock.
 
     `most`: instructions of each program; `stores_late` as of `CtaVerifier.execute`.
     """
@@ -82,8 +81,6 @@ def left_by_ptx(
     try:
         for program in programs:
             cta.execute(program, most, stores_late)
-    except StuckThreads as error:
-        raise WrongProgram(f"the PTX: {error}") from error
     except (NotRun, WrongProgram):
         raise
     except DAMAGE as error:
@@ -101,7 +98,10 @@ def clear_common_nans(one: Mapping[str, Array], two: Mapping[str, Array], *other
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) -> _LoweredRun:
-    """Run the TTGIR and the PTX of one program on the same inputs; raises NotRun, or WrongProgram, for either."""
+    """Run the TTGIR and the PTX of one program on the same inputs; raises NotRun or WrongProgram for either.
+
+    Raises StuckThreads where the PTX alone never ends.
+    """
     grid, ttgir = launched_grid(capture), capture.text("ttgir")
 
     def run(given: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:

@@ -24,6 +24,7 @@ from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
 from irscope.machine.launch import NO_LIMITS, HostDescriptor, Pointer, RunLimits, run
+from irscope.machine.ptx_registers import StuckThreads
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
@@ -356,6 +357,9 @@ class _Comparison:
         for program in programs:
             try:
                 run = lowered_run(self._capture, partial(self._varied, 0, 0), program)
+            except StuckThreads as error:
+                detail = f"it never ends only after the lowering: {error}"
+                return PassMeaning(LOWERING, "changed", detail, arithmetic="ordinary")
             except (NotRun, WrongProgram) as error:
                 return PassMeaning(LOWERING, "not decided", str(error), arithmetic="")
             if (place := run.wrong()) is not None:

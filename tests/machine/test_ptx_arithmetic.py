@@ -53,6 +53,11 @@ def test_one_of_two_magnitudes_with_the_product_of_the_signs(name: str, one: flo
     assert _floats(name, ["xorsign", "abs", "f32"], one, two) == made
 
 
+def test_the_largest_of_three() -> None:
+    assert [_floats("max", ["f32"], *row) for row in ((1, 2, 3), (3, 2, 1), (1, 3, 2))] == [3, 3, 3]
+    assert np.isnan(_floats("min", ["NaN", "f32"], 1, 2, np.nan))
+
+
 def test_the_bits_of_a_register_are_counted() -> None:
     counts = computed("popc", ["b32"], [np.array([0, 1, -1, 0x1_0000_00FF])])
     assert counts is not None
@@ -73,3 +78,27 @@ def _floats(name: str, suffixes: list[str], *operands: float) -> np.float32:
     made = float_computed(name, suffixes, registers)
     assert made is not None
     return made.astype(np.uint32).view(np.float32)[0]
+
+
+@given(_SINGLES)
+def test_conversions_that_are_rounded_to_zero(number: float) -> None:
+    made = float_computed("cvt", ["rz", "f16", "f32"], [np.array([number], np.float32).view(np.int32).astype(np.int64)])
+    assert made is not None
+    half = made.astype(np.uint16).view(np.float16)[0]
+    assert abs(Fraction(float(half))) <= abs(Fraction(number))
+    with np.errstate(all="ignore"):
+        above = np.nextafter(half, np.float16(np.copysign(np.inf, number)))
+    assert number == 0 or not np.isfinite(above) or abs(Fraction(float(above))) > abs(Fraction(number))
+
+
+def test_the_largest_float_of_a_warp() -> None:
+    floats = np.where(np.arange(64) == 40, np.float32(np.nan), np.arange(64, dtype=np.float32) - 100)
+    bits = [floats.view(np.uint32).astype(np.int64)]
+    found = {
+        form: float_computed("redux", ["sync", *form.split("."), "f32"], bits) for form in ("max", "max.abs", "min.NaN")
+    }
+    read = {form: one.astype(np.uint32).view(np.float32)[[0, 63]] for form, one in found.items() if one is not None}
+    assert read["max"].tolist() == [-69, -37]
+    assert read["max.abs"].tolist() == [100, 68]
+    assert read["min.NaN"][0] == -100
+    assert np.isnan(read["min.NaN"][1])
