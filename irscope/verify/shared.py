@@ -32,6 +32,8 @@ RaceKind = Literal[
 _WARP = 32
 _MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
+_MOST_CHOSEN = 1 << 15
+"""Places of global memory that are followed by thread."""
 _PENDING = 1 << 30
 """The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
@@ -93,6 +95,20 @@ class _Places:
         return (addresses[:, None] // self.granule + np.arange(count)).reshape(-1), np.repeat(threads, count)
 
 
+class _ChosenPlaces(_Places):
+    """Some places of global memory: an access to others is none of these."""
+
+    def __init__(self, places: Array, clocks: int, granule: int) -> None:
+        super().__init__("global", len(places), clocks, granule)
+        self._chosen = places
+
+    def of_threads(self, threads: Array, addresses: Array, size: int) -> tuple[Array, Array]:
+        places, owners = super().of_threads(threads, addresses, size)
+        where = np.searchsorted(self._chosen, places)
+        inside = self._chosen[np.minimum(where, len(self._chosen) - 1)] == places
+        return where[inside], owners[inside]
+
+
 class SharedOrder(CtaListener):
     """Finds races among the accesses of one CTA."""
 
@@ -130,6 +146,13 @@ class SharedOrder(CtaListener):
         """Warp and register → the wgmma that writes it, and the time when it is done."""
         self._stores: dict[int, tuple[Instruction, int, int]] = {}
         """Thread → its last bulk store, the first byte of it, and the time when it is done."""
+
+    def follow_global(self, addresses: Array, granule: int) -> None:
+        """Follow accesses to these places of global memory too, whose addresses are multiples of `granule`."""
+        places = np.unique(addresses // granule)
+        if len(places) > _MOST_CHOSEN:
+            raise NotRun("too large: more places of global memory than are followed by thread")
+        self._spaces["global"] = _ChosenPlaces(places, self._clocks, granule)
 
     # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
