@@ -59,7 +59,9 @@ from irscope.verify.verdict import KERNEL, SafetyVerdict, Violation
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
 QUICK_ELEMENTS = 1 << 20
-"""Where the verdict is a line among others."""
+"""Where the verdict is a line among others, and of launches that are not decided."""
+_PROVED_ELEMENTS = 1 << 21
+"""More are proved, if they can be."""
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
 _MOST_ALONE = 16
@@ -156,12 +158,18 @@ class _Verifier(LaunchRuns):
             return
         self.programs = chosen_programs(self.all_programs, self._each, self.elements)
         before = len(self.undecided)
-        if len(self.programs) < self.all_programs:
+        limit = self.elements
+        if limit is not None and self.all_programs * self._each > min(limit, _PROVED_ELEMENTS):
             suspects = self._prove()
             if suspects is None:
                 self.programs = (0,)
                 return
-            self.programs = sorted({*self.programs, *suspects})
+            if len(self.programs) == self.all_programs:
+                del self.undecided[before:]
+            else:
+                # The answer is open whatever these show: fewer of them show as much.
+                some = chosen_programs(self.all_programs, self._each, min(limit, QUICK_ELEMENTS))
+                self.programs = sorted({*some, *suspects})
         conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         if self._waits and len(self.programs) < self.all_programs:
             # All had to be executed: none is left for a proof.

@@ -121,7 +121,7 @@ def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     in_place = {"added_in_place", "adds_to_zeros"}
     others = {
         "copy_to_n", "copy_shifted", "split_k_atomic", "looked_up", "clamped", "described", "described_by_host",
-        "rows_at_64_bits", "keeps_positive",
+        "rows_at_64_bits", "keeps_positive", "fills_described",
     }  # fmt: skip
     assert proved == in_place | others
     assert all(found[name].answer == "safe" for name in proved)
