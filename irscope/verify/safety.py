@@ -417,6 +417,10 @@ class _Verifier(LaunchRuns):
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
         writes = (conflict.first.kind == "store", conflict.second.kind == "store")
         missing = self._barriers.may_be_missing(first[0], second[0], writes) if first and second else None
+        reason = "the assembly was not matched with them"
+        if missing and not self._barriers.are_missing(first[0], second[0], writes):
+            met = self._meet_in_launch(text, conflict, threads)
+            missing, reason = (None, met) if isinstance(met, str) else (met, "")
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
             if stays_in_thread(text.module, reader):
@@ -427,18 +431,17 @@ class _Verifier(LaunchRuns):
                     "store, and pass the value to other threads"
                 )
                 return
-        reason = "the assembly was not matched with them"
-        if missing and not conflict.by_copies and not self._barriers.are_missing(first[0], second[0], writes):
-            met = self._meet_in_launch(text, conflict, threads)
-            missing, reason = (None, met) if isinstance(met, str) else (met, "")
         lanes = max(self.capture.target.warp_size, 1)
+        # All threads read a scalar.
+        other = lanes if self.capture.launch.option("num_warps", 4) != 1 else 1
         witnesses = tuple(
             replace(
                 self._witness(text, operation, conflict.program, element), warp=thread // lanes, lane=thread % lanes
             )
-            for operation, thread, element in (
+            for operation, owner, element in (
                 (conflict.first, conflict.first_thread, ()), (conflict.second, conflict.second_thread, conflict.element)
             )
+            for thread in [other if conflict.by_copies and operation.kind != "store" else owner]
         )  # fmt: skip
         if missing is None:
             names = " and ".join(witness.place or witness.operation for witness in witnesses)

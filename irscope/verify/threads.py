@@ -188,7 +188,7 @@ class ThreadConflicts(Listener):
         conflict = recent & (before != threads + 1)
         copied = recent & ~conflict if several else recent & ~conflict & self._copied[row, places]
         for at, by_copies in ((np.flatnonzero(conflict), False), (np.flatnonzero(copied), True)):
-            if at.size and not by_copies:
+            if at.size:
                 self._note(own[at], places[at])
             firsts = self._operation[row, places[at]]
             while at.size:

@@ -30,6 +30,7 @@ SAFE = (
     "split_k_lock_releases", "carries_when_flagged", "asserts_indices", "fills_described",
     "added_in_place", "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
     "rows_at_64_bits", "looked_up", "clamped", "searched_in_place", "reversed_behind_three_sums",
+    "scalar_update_behind_sums",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
 WRONG = {
@@ -159,6 +160,14 @@ def test_a_store_of_many_threads_is_released_behind_a_barrier() -> None:
     lines = [LINES[int(access.place.rpartition(":")[2]) - 1].strip() for access in violation.accesses]
     assert (violation.kind, violation.made_by) == ("program-race", "the lowering")
     assert [line.partition("(")[0] for line in lines] == ["tl.store", "tl.atomic_xchg", "tl.store"]
+
+
+def test_a_scalar_is_read_by_all_threads() -> None:
+    (violation,) = verdict_of("scalar_read_back").violations
+    assert [(one.operation, one.warp, one.lane) for one in violation.accesses] == [
+        ("tt.store", 0, 0),
+        ("tt.load", 1, 0),
+    ]
 
 
 def test_threads_that_are_not_executed_are_not_decided_where_some_paths_have_barriers(

@@ -295,6 +295,11 @@ class _Translation:
             self._each("mov.b64", register, kind, f"{register}'" if (register, kind, value) in late else value)
 
     def _call(self, result: str, rest: str) -> None:
+        before = rest.partition('"')[0]
+        if before.endswith(" asm "):
+            # float asm "v_exp_f32 $0, $1", "=v,v"(float %3): what it computes is not known.
+            self._many(result, before.removesuffix(" asm "))
+            return
         callee = symbol_of(rest)
         arguments = _inside(rest.partition("@")[2])
         values = [_typed(one)[2] for one in split_commas(arguments) if one]
