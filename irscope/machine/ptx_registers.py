@@ -299,7 +299,8 @@ class CtaRegisters:
 
     def _value(self, operand: Operand) -> _Integers:
         if operand.kind == "number":
-            return np.full(self.threads, operand.value, np.int64)
+            # The bits of a number: 0dFFF0000000000000 is one of f64.
+            return np.full(self.threads, operand.value & (1 << 64) - 1, np.uint64).view(np.int64)
         if not operand.name.startswith("%") and operand.name not in self._values:
             # The beginning of the CTA's shared memory, or a register of inline assembly that was not written.
             return np.zeros(self.threads, np.int64)

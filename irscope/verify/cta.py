@@ -30,7 +30,7 @@ from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import PRINTING, PtxCta
 from irscope.machine.ptx_calls import with_calls
-from irscope.machine.ptx_registers import CtaListener, CtaMemory, DivergentBarrier, StuckThreads
+from irscope.machine.ptx_registers import CtaGroup, CtaListener, CtaMemory, DivergentBarrier, PtxStep, StuckThreads
 from irscope.machine.ptx_tensor import PtxTensor
 from irscope.machine.ptx_tiles import TensorMap
 from irscope.machine.ptx_values import CtaGlobal
@@ -149,7 +149,7 @@ class CtaVerifier:
             witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
             yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
         except NotRun as error:
-            text = str(error).replace("of the PTX", "of the LLVM IR" if self.code[1] == "llvm" else "of the PTX")
+            text = self._of_code(error)
             if isinstance(error, NotComputed) and cta.last is not None:
                 last = self._witness(cta.last, None, place)
                 text = f"{text.rstrip('.')} ({' at '.join(filter(None, (last.operation, basename(last.place))))})"
@@ -167,6 +167,46 @@ class CtaVerifier:
         }
         for race in reversed(pairs.values()):
             yield self._violation(race, place)
+
+    def global_races(self, program: int, addresses: Array, granule: int, most: int) -> set[frozenset[str]]:
+        """The lines of each two accesses of one CTA's threads that race at these places of global memory.
+
+        Raises NotRun where the accesses cannot be followed.
+        """
+        try:
+            # Where values are not computed, addresses may be.
+            makes = _GlobalValues if self.code[1] == "ptx" else _GlobalAccesses
+            order = self._global_order(makes, program, addresses, granule, most)
+        except NotRun:
+            try:
+                order = self._global_order(_GlobalAccesses, program, addresses, granule, most)
+            except NotRun as error:
+                raise NotRun(self._of_code(error)) from error
+        races = [race for race in order.found.values() if race.space == "global"]
+        return {frozenset(self._places.get(one.line, "") for one in (race.first, race.second)) for race in races}
+
+    def _of_code(self, error: NotRun) -> str:
+        return str(error).replace("of the PTX", "of the LLVM IR" if self.code[1] == "llvm" else "of the PTX")
+
+    def _global_order(
+        self, makes: type[_GlobalAccesses], program: int, addresses: Array, granule: int, most: int
+    ) -> SharedOrder:
+        function = self._function
+        threads = function.threads or 0
+        if not threads or int(self.capture.launch.option("num_ctas", 1) or 1) > 1:
+            raise NotRun("global memory of clusters of CTAs is not followed by thread")
+        order = SharedOrder(threads, _MOST_SHARED_BYTES, 16)
+        order.follow_global(addresses, granule)
+        has_values = makes is _GlobalValues
+        memory = (
+            CtaGlobal(self._memory, len(self._storages))
+            if has_values
+            else _Contents(self._memory, self._known_ranges())
+        )
+        place = program_at(program, self.grid)
+        parameters, descriptors = self._parameters(function)
+        makes(function, threads, parameters, place, self.grid, order, memory, descriptors).run(most)
+        return order
 
     def execute(self, program: int, most: int, stores_late: bool = True) -> None:
         """Run one CTA with all its values, which the storages of `inputs` hold then; raises NotRun.
@@ -315,6 +355,42 @@ class CtaVerifier:
             starts += after[number] if is_stored else ()
         behind = reached(starts, lambda number: after.get(number, ()))
         return not any(_touches(item, item.effect.reads) for number in behind for item in blocks.get(number, ()))
+
+
+class _GlobalAccesses(PtxCta):
+    """One CTA whose listener is told of what threads load from global memory, and store to it."""
+
+    def effect_of(self, item: Instruction) -> str:
+        opcode = ptx_opcode(item.opcode)
+        is_plain = opcode.space == "global" and not {"volatile", "relaxed", "acquire", "release"} & {*opcode.modifiers}
+        return {"ld": "do_load", "st": "do_store"}.get(opcode.name if is_plain else "") or super().effect_of(item)
+
+    def do_load(self, step: PtxStep, group: CtaGroup, on: Array) -> None:
+        """ld.global."""
+        self._told(step, on, ptx_opcode(step.item.opcode).bits // 8)
+        self._loaded(step, group, on)
+
+    def do_store(self, step: PtxStep, group: CtaGroup, on: Array) -> None:
+        """st.global."""
+        self._told(step, on, ptx_opcode(step.item.opcode).bits // 8)
+
+    def do_copy(self, step: PtxStep, group: CtaGroup, on: Array) -> None:
+        """cp.async, of as many bytes as its last operand says."""
+        super().do_copy(step, group, on)
+        sizes = self._known(step.operands[-1], on, step)
+        for size in np.unique(sizes[sizes > 0]).tolist():
+            self._told(step, on[sizes == size], size, 1)
+
+    def _told(self, step: PtxStep, on: Array, size: int, place: int = 0) -> None:
+        self._listener.access(step.item, on, self._address(step, on, place), size, step.name == "st", "global")
+
+
+class _GlobalValues(_GlobalAccesses, PtxTensor):
+    """The same with all values."""
+
+    def do_store(self, step: PtxStep, group: CtaGroup, on: Array) -> None:
+        super().do_store(step, group, on)
+        PtxTensor.do_store(self, step, group, on)
 
 
 class _Contents(CtaMemory):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import prod
@@ -55,6 +55,8 @@ class LaunchRuns:
         self._each = 1  # access of an element by the first program
         self._own: set[int] = set()
         """Programs that read places which they write themselves."""
+        self._raced: dict[int, Collection[frozenset[str]] | str] = {}
+        """Program → the pairs of lines whose threads race in the assembly, or why that is not known."""
         self._told: set[tuple[str, ...]] = set()  # pairs of lines whose threads conflict
 
     @cached_property

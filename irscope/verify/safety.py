@@ -30,7 +30,7 @@ from irscope.machine.captured import captured_inputs
 from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at, spread_evenly
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, StageKind
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
@@ -59,7 +59,9 @@ from irscope.verify.verdict import KERNEL, SafetyVerdict, Violation
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
 QUICK_ELEMENTS = 1 << 20
-"""Where the verdict is a line among others."""
+"""Where the verdict is a line among others, and of launches that are not decided."""
+_PROVED_ELEMENTS = 1 << 21
+"""More are proved, if they can be."""
 _BYTES_PER_ELEMENT = 64
 """Of memory that are made in the time that following one element takes."""
 _MOST_ALONE = 16
@@ -156,12 +158,18 @@ class _Verifier(LaunchRuns):
             return
         self.programs = chosen_programs(self.all_programs, self._each, self.elements)
         before = len(self.undecided)
-        if len(self.programs) < self.all_programs:
+        limit = self.elements
+        if limit is not None and self.all_programs * self._each > min(limit, _PROVED_ELEMENTS):
             suspects = self._prove()
             if suspects is None:
                 self.programs = (0,)
                 return
-            self.programs = sorted({*self.programs, *suspects})
+            if len(self.programs) == self.all_programs:
+                del self.undecided[before:]
+            else:
+                # The answer is open whatever these show: fewer of them show as much.
+                some = chosen_programs(self.all_programs, self._each, min(limit, QUICK_ELEMENTS))
+                self.programs = sorted({*some, *suspects})
         conflicts = self._run(text, lambda: self._conflicts(text), self.programs)
         if self._waits and len(self.programs) < self.all_programs:
             # All had to be executed: none is left for a proof.
@@ -315,15 +323,11 @@ class _Verifier(LaunchRuns):
             self.shared = "not used"
             return
         text = self._text(texts["ttgir"])
-        inputs = self._inputs(text, recorded=True)
-        paths = argument_paths(self.capture)
-        written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
-        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
-        programs, most = [0], DEFAULT_INSTRUCTIONS
-        if self.elements is not None and self.elements <= QUICK_ELEMENTS:
-            most //= 8
+        verifier = self._cta(text, code)
+        inputs = verifier.inputs
+        programs, most = [0], self._most_instructions
         if self.elements is None:
-            programs, most = spread_evenly(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+            programs = spread_evenly(self.all_programs, _MOST_CTAS)
         stuck = any(one.kind == "never-ends" for one in self.violations)
         if self._waits and not stuck:
             # What a program waits for is there when all have ended: the CTA finds the memory that they leave.
@@ -342,6 +346,19 @@ class _Verifier(LaunchRuns):
         which = f"program {program_at(0, self.grid)}" if len(programs) == 1 else several
         self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
+    def _cta(self, text: ExecutedText, code: tuple[str, StageKind]) -> CtaVerifier:
+        inputs = self._inputs(text, recorded=True)
+        paths = argument_paths(self.capture)
+        written = Bounds(text.module, Arguments(text.module, inputs, paths)).written()
+        return CtaVerifier(self.capture, self.grid, inputs, paths, written, text.module, code)
+
+    @property
+    def _most_instructions(self) -> int:
+        """Executed of each CTA."""
+        if self.elements is None:
+            return 25 * DEFAULT_INSTRUCTIONS
+        return DEFAULT_INSTRUCTIONS // (8 if self.elements <= QUICK_ELEMENTS else 1)
+
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
         return self._run(text, lambda: ReadsFrom(text.granule, text.origin), programs)
 
@@ -351,6 +368,7 @@ class _Verifier(LaunchRuns):
 
         both = self._run(text, followed, programs)
         threads = both.threads
+        self._raced = {}
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
@@ -358,7 +376,7 @@ class _Verifier(LaunchRuns):
         self._check_order(text, programs, both.reads)
         for key, conflict in threads.found.items():
             if key not in random:
-                self._judge(text, conflict)
+                self._judge(text, conflict, threads)
 
     def _threads(self, text: ExecutedText) -> ThreadConflicts:
         return ThreadConflicts(text.granule, Owners(self.capture, text.module), self.all_programs)
@@ -394,11 +412,15 @@ class _Verifier(LaunchRuns):
             self.violations.append(Violation("lost-order", detail, witnesses, watch.text, made_by=label))
             return
 
-    def _judge(self, text: ExecutedText, conflict: ThreadConflict) -> None:
+    def _judge(self, text: ExecutedText, conflict: ThreadConflict, threads: ThreadConflicts) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
         writes = (conflict.first.kind == "store", conflict.second.kind == "store")
         missing = self._barriers.may_be_missing(first[0], second[0], writes) if first and second else None
+        reason = "the assembly was not matched with them"
+        if missing and not self._barriers.are_missing(first[0], second[0], writes):
+            met = self._meet_in_launch(text, conflict, threads)
+            missing, reason = (None, met) if isinstance(met, str) else (met, "")
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
             if stays_in_thread(text.module, reader):
@@ -410,17 +432,20 @@ class _Verifier(LaunchRuns):
                 )
                 return
         lanes = max(self.capture.target.warp_size, 1)
+        # All threads read a scalar.
+        other = lanes if self.capture.launch.option("num_warps", 4) != 1 else 1
         witnesses = tuple(
             replace(
                 self._witness(text, operation, conflict.program, element), warp=thread // lanes, lane=thread % lanes
             )
-            for operation, thread, element in (
+            for operation, owner, element in (
                 (conflict.first, conflict.first_thread, ()), (conflict.second, conflict.second_thread, conflict.element)
             )
+            for thread in [other if conflict.by_copies and operation.kind != "store" else owner]
         )  # fmt: skip
         if missing is None:
             names = " and ".join(witness.place or witness.operation for witness in witnesses)
-            self.undecided.append(f"whether a barrier stands between {names}: the assembly was not matched with them")
+            self.undecided.append(f"whether a barrier stands between {names}: {reason}")
         elif missing:
             kinds = [("writes" if one.kind == "store" else "reads") for one in (conflict.first, conflict.second)]
             detail = f"one thread {kinds[0]} an address that another one {kinds[1]}, with no barrier between"
@@ -429,6 +454,32 @@ class _Verifier(LaunchRuns):
                 self._told.add(places)
                 made_by = self._first_with(conflict) or "the lowering"
                 self.violations.append(Violation("thread-race", detail, witnesses, made_by=made_by))
+
+    def _meet_in_launch(self, text: ExecutedText, conflict: ThreadConflict, threads: ThreadConflicts) -> bool | str:
+        """Whether the accesses of two lines race in the code as the launch executes it; a text says why it is open.
+
+        Some path without a barrier leads from one to the other, and some with one: the launch may never take the first.
+        """
+        lines = frozenset(text.place(one) for one in (conflict.first, conflict.second))
+        code = code_of_threads(self.capture)
+        if code is None:
+            return "the capture has no code of threads"
+        known = {frozenset(text.place(one) for one in (row.first, row.second)) for row in threads.found.values()}
+        for program, addresses in threads.places.items():
+            if program not in self._raced:
+                verifier = self._cta(text, code)
+                try:
+                    self._raced[program] = verifier.global_races(
+                        program, addresses, text.granule, self._most_instructions
+                    )
+                except IrscopeError as error:
+                    self._raced[program] = sentence(error)
+            raced = self._raced[program]
+            if isinstance(raced, str) or lines in raced:
+                return raced if isinstance(raced, str) else True
+            if not known.issuperset(raced):
+                return "its threads race in the assembly, at lines that were not matched with the TTGIR"
+        return "more programs do it than are executed by thread" if threads.has_more else False
 
     def _first_with(self, conflict: ThreadConflict) -> str:
         """The first pass after which the accesses of two lines are done by different threads.

@@ -14,6 +14,7 @@ accelerator writes over an mbarrier that was never invalidated.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +33,8 @@ RaceKind = Literal[
 _WARP = 32
 _MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
+_MOST_CHOSEN = 1 << 15
+"""Places of global memory that are followed by thread."""
 _PENDING = 1 << 30
 """The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
@@ -77,8 +80,11 @@ class _Places:
         """The time of the last read by each clock."""
         self.read_item = np.zeros(count, np.int32)
         self.is_read = np.zeros(count, np.bool_)
+        self.readers = np.zeros(clocks, np.bool_)
+        """Which clocks read at all."""
 
     def read_by(self, where: Array, clock: Array | int, time: Array | int, number: int) -> None:
+        self.readers[clock] = True
         self.read[where, clock] = time
         self.read_item[where], self.is_read[where] = number, True
 
@@ -91,6 +97,20 @@ class _Places:
         """The places that threads access, and whose each is."""
         count = max(size // self.granule, 1)
         return (addresses[:, None] // self.granule + np.arange(count)).reshape(-1), np.repeat(threads, count)
+
+
+class _ChosenPlaces(_Places):
+    """Some places of global memory: an access to others is none of these."""
+
+    def __init__(self, places: Array, clocks: int, granule: int) -> None:
+        super().__init__("global", len(places), clocks, granule)
+        self._chosen = places
+
+    def of_threads(self, threads: Array, addresses: Array, size: int) -> tuple[Array, Array]:
+        places, owners = super().of_threads(threads, addresses, size)
+        where = np.searchsorted(self._chosen, places)
+        inside = self._chosen[np.minimum(where, len(self._chosen) - 1)] == places
+        return where[inside], owners[inside]
 
 
 class SharedOrder(CtaListener):
@@ -126,10 +146,19 @@ class SharedOrder(CtaListener):
         self._completed: dict[int, Array] = {}
         self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
         """Loads, and stores, of tensor memory that are not waited for: places and threads."""
+        self._registers: dict[int, tuple[Sequence[str], Sequence[str]]] = {}
+        """Instruction → the registers that it reads, but for the sum of wgmma, and those that it writes."""
         self._flying: dict[tuple[int, str], tuple[Instruction, int]] = {}
         """Warp and register → the wgmma that writes it, and the time when it is done."""
         self._stores: dict[int, tuple[Instruction, int, int]] = {}
         """Thread → its last bulk store, the first byte of it, and the time when it is done."""
+
+    def follow_global(self, addresses: Array, granule: int) -> None:
+        """Follow accesses to these places of global memory too, whose addresses are multiples of `granule`."""
+        places = np.unique(addresses // granule)
+        if len(places) > _MOST_CHOSEN:
+            raise NotRun("too large: more places of global memory than are followed by thread")
+        self._spaces["global"] = _ChosenPlaces(places, self._clocks, granule)
 
     # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,16 +256,19 @@ class SharedOrder(CtaListener):
 
     def registers(self, item: Instruction, threads: Array) -> None:
         # The sum of one wgmma is that of the next: these are in order.
-        own = item.arguments[0].names if item.family == "wgmma" else ()
+        if id(item) not in self._registers:
+            own = item.arguments[0].names if item.family == "wgmma" else ()
+            self._registers[id(item)] = [name for name in item.reads if name not in own], item.writes
+        reads, writes = self._registers[id(item)]
         for warp in np.unique(threads // _WARP).tolist():
             known = self._known[warp * _WARP]
             clock = self._units.get(("matrix", warp * _WARP // 128 * 128), 0)
-            rows = {name: row for name in item.reads if name not in own and (row := self._flying.get((warp, name)))}
+            rows = {name: row for name in reads if (row := self._flying.get((warp, name)))}
             open_ = {name: row for name, row in rows.items() if known[clock] < row[1]}
-            for name in item.writes:
+            for name in writes:
                 self._flying.pop((warp, name), None)
             if open_ and item.opcode.startswith("mov."):
-                self._flying.update({(warp, name): next(iter(open_.values())) for name in item.writes})
+                self._flying.update({(warp, name): next(iter(open_.values())) for name in writes})
                 continue
             for name, (first, _) in open_.items():
                 thread, kind = int(threads[threads // _WARP == warp][0]), "matrix instruction not awaited"
@@ -254,7 +286,7 @@ class SharedOrder(CtaListener):
         places = self._of(space)
         where, who = places.of_threads(threads, addresses, size)
         number = self._items.of(item)
-        self._check(places, where, who, self._known[who], item, writes)
+        self._check(places, where, who, self._known, who, item, writes)
         times = self._known[who, who]
         if space == "tensor":
             times = np.full(len(who), _PENDING, np.int32)
@@ -272,7 +304,7 @@ class SharedOrder(CtaListener):
         places = self._of("shared")
         where, who = places.of_threads(threads, addresses, size)
         clock = self._clocks + who
-        self._check(places, where, who, self._known[who], item, True, clock)
+        self._check(places, where, who, self._known, who, item, True, clock)
         begun = np.array([self._begun["copy", thread] + 1 for thread in who.tolist()])
         places.written_by(where, clock, begun, self._items.of(item))
 
@@ -314,8 +346,8 @@ class SharedOrder(CtaListener):
     ) -> None:  # fmt: skip
         places = self._of(space)
         who = np.full(len(where), thread)
-        rows = np.broadcast_to(known, (len(where), len(known)))
-        self._check(places, where, who, rows, item, writes, np.full(len(where), unit), visible)
+        alike = np.zeros(len(where), np.intp)
+        self._check(places, where, who, known[None], alike, item, writes, np.full(len(where), unit), visible)
         (places.written_by if writes else places.read_by)(where, unit, time, self._items.of(item))
 
     def _of(self, space: str) -> _Places:
@@ -326,23 +358,25 @@ class SharedOrder(CtaListener):
     # ── races ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check(
-        self, places: _Places, where: Array, who: Array, known: Array, item: Instruction, writes: bool,
+        self, places: _Places, where: Array, who: Array, known: Array, row: Array, item: Instruction, writes: bool,
         clock: Array | None = None, visible: Array | None = None,
     ) -> None:  # fmt: skip
-        """Report what the accesses of threads, or of a unit that works for them, are not ordered behind."""
+        """Report what the accesses of threads, or of a unit that works for them, are not ordered behind.
+
+        `row`: of `known`, for each access.
+        """
         own = who if clock is None else clock
         last = int(where.max(initial=-1))
         if places.space == "shared" and self._end is not None and last * places.granule >= self._end:
             at = int(where.argmax())
-            row = _BeyondShared(item, int(who[at]), writes, last * places.granule)
-            self.beyond.setdefault(id(item), row)
+            beyond = _BeyondShared(item, int(who[at]), writes, last * places.granule)
+            self.beyond.setdefault(id(item), beyond)
         if last >= len(places.writer):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
         before = places.writer[where]
-        rows = np.arange(len(where))
         # A store of tensor memory is not in order with its own thread until it is waited for.
         other = (before != own) | (places.written[where] == _PENDING)
-        open_ = (before >= 0) & other & (known[rows, before] < places.written[where])
+        open_ = (before >= 0) & other & (known[row, before] < places.written[where])
         if self._in_order > 1:
             open_ &= before // self._in_order != own // self._in_order
         if open_.any():
@@ -361,16 +395,13 @@ class SharedOrder(CtaListener):
         read = np.flatnonzero(places.is_read[where])
         if not read.size:
             return
-        times = places.read[where[read]]
-        late = times > known[read][:, : self._clocks]
+        clocks = np.flatnonzero(places.readers)
+        late = places.read[np.ix_(where[read], clocks)] > known[np.ix_(row[read], clocks)]
         # A thread, or a unit, is in order with itself.
-        inside = own[read] < self._clocks
-        for place in range(self._in_order):
-            together = own[read][inside] // self._in_order * self._in_order + place
-            late[np.flatnonzero(inside), together] = False
+        late &= clocks // self._in_order != own[read, None] // self._in_order
         if late.any():
-            row, reader = (int(index[0]) for index in np.nonzero(late))
-            at = int(read[row])
+            first, column = (int(index[0]) for index in np.nonzero(late))
+            at, reader = int(read[first]), int(clocks[column])
             self._report(places, int(where[at]), reader, False, item, int(who[at]), True)
 
     def _report(

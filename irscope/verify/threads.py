@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -109,6 +110,10 @@ _MOST_THREADS = 1 << 11
 """Of a program: a thread of a launch is its program times so many, and its own number."""
 
 
+_MOST_PROGRAMS = 4
+"""Whose conflicting places are noted."""
+
+
 class ThreadConflicts(Listener):
     """A shadow of the memory of some programs, by thread; programs do not meet in it (`Conflicts` has seen to that)."""
 
@@ -119,6 +124,10 @@ class ThreadConflicts(Listener):
         """Of each program, their number so far: a write before the last one is ordered."""
         self._operations = Numbering()
         self.found: dict[tuple[int, int], ThreadConflict] = {}
+        self.places: dict[int, Array] = {}
+        """Program → the addresses at which its threads conflict, of some of these programs."""
+        self.has_more = False
+        """Whether the threads of other programs conflict, too."""
         self.without_layout: set[str] = set()
 
     def begin(self, memory: GlobalMemory) -> None:
@@ -177,22 +186,32 @@ class ThreadConflicts(Listener):
             (before != 0) & ((before - 1) // _MOST_THREADS == own) & (self._when[row, places] == self._barriers[own])
         )
         conflict = recent & (before != threads + 1)
-        by_copies = not conflict.any()
-        if by_copies:
-            conflict = recent if several else recent & self._copied[row, places]
-        at = np.flatnonzero(conflict)
-        if not at.size:
-            return
-        first = int(self._operation[row, places[at[0]]])
-        key = (first, number)
-        if key in self.found and not self.found[key].by_copies:
-            return
-        owner = int(before[at[0]])
-        self.found[key] = ThreadConflict(
-            self._operations.items[first], max(owner - 1, 0) % _MOST_THREADS, observed.operation,
-            int(threads[at[0]]) % _MOST_THREADS, observed.element(int(entries[at[0]])),
-            self._first + int(places[at[0]]) * self._granule, int(own[at[0]]), by_copies,
-        )  # fmt: skip
+        copied = recent & ~conflict if several else recent & ~conflict & self._copied[row, places]
+        for at, by_copies in ((np.flatnonzero(conflict), False), (np.flatnonzero(copied), True)):
+            if at.size:
+                self._note(own[at], places[at])
+            firsts = self._operation[row, places[at]]
+            while at.size:
+                first, one = int(firsts[0]), int(at[0])
+                key = (first, number)
+                if key not in self.found or (self.found[key].by_copies and not by_copies):
+                    self.found[key] = ThreadConflict(
+                        self._operations.items[first], int(before[one] - 1) % _MOST_THREADS, observed.operation,
+                        int(threads[one]) % _MOST_THREADS, observed.element(int(entries[one])),
+                        self._first + int(places[one]) * self._granule, int(own[one]), by_copies,
+                    )  # fmt: skip
+                others = firsts != first
+                at, firsts = at[others], firsts[others]
+
+    def _note(self, programs: Array, places: Array) -> None:
+        """Note where threads of programs conflict."""
+        for program in np.unique(programs).tolist():
+            if len(self.places) == _MOST_PROGRAMS and program not in self.places:
+                self.has_more = True
+                return
+            noted = self.places.get(program, np.zeros(0, np.int64))
+            addresses = self._first + places[programs == program] * self._granule
+            self.places[program] = np.union1d(noted, addresses)
 
 
 def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
@@ -207,6 +226,10 @@ def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
         if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
             return False
     return True
+
+
+_Place = tuple[int, int]
+"""A block of the assembly, and the index of an instruction in it."""
 
 
 class Barriers:
@@ -225,18 +248,39 @@ class Barriers:
                 places = ((line, place_of(chain, capture.launch.kernel.file)) for line, chain in chains if chain)
                 self._places = {line: place[0] for line, place in places if place}
 
+    @cached_property
+    def are_none(self) -> bool:
+        """Whether the assembly has no barrier at all."""
+        instructions = [item for flow in self._flows for block in flow.blocks for item in block.instructions]
+        return bool(instructions) and all(item.family != "barrier" for item in instructions)
+
     def may_be_missing(self, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]) -> bool | None:
         """Whether some path leads from an access of one line of Python to one of another without a barrier.
 
         `writes`: for each of the two, whether it writes: one line may load and store. None where the assembly has
         barriers, and no such access to global memory of one of the lines.
         """
-        instructions = [item for flow in self._flows for block in flow.blocks for item in block.instructions]
-        if instructions and all(item.family != "barrier" for item in instructions):
+        if self.are_none:
             return True
         answers = [self._is_open(flow, first, second, writes) for flow in self._flows]
         known = [answer for answer in answers if answer is not None]
         return any(known) if known else None
+
+    def are_missing(self, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]) -> bool:
+        """Whether no path between two such accesses has a barrier, of those that `may_be_missing` searches."""
+        if self.are_none:
+            return True
+        for flow in self._flows:
+            starts, ends = self._places_of(flow, first, second, writes)
+            behind = self._reached(flow, starts, through=True)
+            blocks = {block.number: block.instructions for block in flow.blocks}
+            barriers = {
+                (number, index) for number, index in behind
+                if index < len(blocks.get(number, ())) and blocks[number][index].family == "barrier"
+            }  # fmt: skip
+            if not ends.isdisjoint(self._reached(flow, barriers, through=True)):
+                return False
+        return True
 
     def releases(self, store: tuple[str, int], release: tuple[str, int]) -> bool:
         """Whether an atomic operation releases what all threads stored: a barrier stands on every path to it."""
@@ -245,26 +289,37 @@ class Barriers:
     def _is_open(
         self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]
     ) -> bool | None:
+        starts, ends = self._places_of(flow, first, second, writes)
+        if not starts or not ends:
+            return None
+        return not ends.isdisjoint(self._reached(flow, starts))
+
+    def _places_of(
+        self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]
+    ) -> tuple[set[_Place], set[_Place]]:
         starts, ends = (
             {place for place, item in self._accesses(flow, write) if self._places.get(item.line) == line}
             for line, write in zip((first, second), writes, strict=True)
         )
-        if not starts or not ends:
-            return None
-        blocks = {block.number: block.instructions for block in flow.blocks}
-
-        def following(at: tuple[int, int]) -> list[tuple[int, int]]:
-            number, index = at
-            if number not in blocks or (index < len(blocks[number]) and blocks[number][index].family == "barrier"):
-                return []
-            if index < len(blocks[number]):
-                return [(number, index + 1)]
-            return [(jump.target, 0) for jump in flow.jumps if jump.source == number]
-
-        return not ends.isdisjoint(reached(((block, index + 1) for block, index in starts), following))
+        return starts, ends
 
     @staticmethod
-    def _accesses(flow: ControlFlow, writes: bool) -> Iterator[tuple[tuple[int, int], Instruction]]:
+    def _reached(flow: ControlFlow, starts: set[_Place], *, through: bool = False) -> set[_Place]:
+        """What follows some instructions on any path without a barrier; `through`: or with one."""
+        blocks = {block.number: block.instructions for block in flow.blocks}
+
+        def following(at: _Place) -> list[_Place]:
+            number, index = at
+            if number not in blocks:
+                return []
+            if index == len(blocks[number]):
+                return [(jump.target, 0) for jump in flow.jumps if jump.source == number]
+            return [(number, index + 1)] if through or blocks[number][index].family != "barrier" else []
+
+        return set(reached(((block, index + 1) for block, index in starts), following))
+
+    @staticmethod
+    def _accesses(flow: ControlFlow, writes: bool) -> Iterator[tuple[_Place, Instruction]]:
         for block in flow.blocks:
             for index, item in enumerate(block.instructions):
                 if "global" in (item.effect.writes if writes else item.effect.reads):

@@ -62,3 +62,12 @@ def test_what_a_way_computes_is_not_known() -> None:
 def test_a_way_that_writes_to_shared_memory_is_not_passed() -> None:
     with pytest.raises(NotComputed, match="predicate that is not computed"):
         _written("st.shared.b32 [%r6], %r5;", 6)
+
+
+def test_a_number_has_the_bits_that_it_states() -> None:
+    # The bits of f64's negative infinity are above all signed numbers.
+    text = PTX.format(small="", address=6).replace("mov.b32 %r6, 64;", "shr.u64 %r6, 0dFFF0000000000000, 56;")
+    (function,) = parse_ptx(text)
+    listener = _Writes()
+    PtxCta(function, 32, {}, (0, 0, 0), (1, 1, 1), listener, CtaMemory(), lambda item: None).run(1000)
+    assert listener.addresses == [0xFF] * 32

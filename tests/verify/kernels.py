@@ -309,6 +309,49 @@ def reversed_read_back_of_each(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _reversed_behind_sums(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    # The loop's sums have barriers, and the launch says whether the loop runs at all.
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
+    total = 0.0
+    for tile in range(n):
+        total += tl.sum(tl.load(y_ptr + tile * BLOCK + offsets))
+    return total
+
+
+@triton.jit
+def reversed_behind_three_sums(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = _reversed_behind_sums(x_ptr, y_ptr, n, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + BLOCK - 1 - offsets) + total)
+
+
+@triton.jit
+def reversed_behind_no_sums(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = _reversed_behind_sums(x_ptr, y_ptr, n, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + BLOCK - 1 - offsets) + total)
+
+
+@triton.jit
+def marked_behind_sums(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = _reversed_behind_sums(x_ptr, y_ptr, n, BLOCK)
+    tl.store(x_ptr + 3, total)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + BLOCK - 1 - offsets))
+
+
+@triton.jit
+def scalar_update_behind_sums(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = tl.load(x_ptr)
+    for tile in range(n):
+        total += tl.sum(tl.load(y_ptr + tile * BLOCK + offsets))
+    tl.store(x_ptr, total)
+    tl.store(y_ptr + offsets, total)
+
+
+@triton.jit
 def same_thread_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
@@ -600,6 +643,10 @@ def main() -> None:
     reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     reversed_read_back_after_barrier[(1,)](floats(512), floats(512), BLOCK=512)
     reversed_read_back_of_each[(4,)](floats(4 * 512), floats(4 * 512), BLOCK=512)
+    reversed_behind_three_sums[(1,)](floats(512), floats(3 * 512), 3, BLOCK=512)
+    reversed_behind_no_sums[(1,)](floats(512), floats(512), 0, BLOCK=512)
+    scalar_update_behind_sums[(1,)](floats(1), floats(3 * 512), 3, BLOCK=512)
+    marked_behind_sums[(1,)](floats(512), floats(3 * 512), 3, BLOCK=512)
     counts_by_scope_of_cta[(4,)](floats(512), floats(128), BLOCK=128)
     stores_again_by_another_layout[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)
     same_thread_read_back[(1,)](floats(512), floats(512), BLOCK=512)

@@ -15,6 +15,7 @@ from irscope.model.launch_record import LaunchRecord
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.render.text.verdict import render_verdict
+from irscope.verify import safety
 from irscope.verify.safety import verify_launch
 from irscope.verify.verdict import KERNEL, SafetyVerdict
 from tests.once import kept
@@ -28,7 +29,8 @@ SAFE = (
     "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
     "split_k_lock_releases", "carries_when_flagged", "asserts_indices", "fills_described",
     "added_in_place", "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
-    "rows_at_64_bits", "looked_up", "clamped", "searched_in_place",
+    "rows_at_64_bits", "looked_up", "clamped", "searched_in_place", "reversed_behind_three_sums",
+    "scalar_update_behind_sums",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
 WRONG = {
@@ -54,6 +56,8 @@ WRONG = {
     "stores_again_by_another_layout": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.store(x_ptr"]),
     "first_program_sums": ("program-race", KERNEL, ["tl.store(partial_ptr", "tl.load(partial_ptr"]),
     "reversed_read_back": ("thread-race", KERNEL, ["tl.store(x_ptr", "BLOCK - 1"]),
+    "reversed_behind_no_sums": ("thread-race", KERNEL, ["tl.store(x_ptr + offsets", "BLOCK - 1"]),
+    "marked_behind_sums": ("thread-race", KERNEL, ["tl.store(x_ptr + 3", "BLOCK - 1"]),
     "scalar_read_back": ("thread-race", KERNEL, ["tl.store(x_ptr, 2.0)", "scale = tl.load"]),
     "recurrence_pipelined": ("lost-order", "ttgir:pipeline#1", ["x = tl.load", "tl.store(x_ptr + (i + 1)"]),
     "other_layout_read_back": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.load(x_ptr"]),
@@ -118,7 +122,7 @@ def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     in_place = {"added_in_place", "adds_to_zeros"}
     others = {
         "copy_to_n", "copy_shifted", "split_k_atomic", "looked_up", "clamped", "described", "described_by_host",
-        "rows_at_64_bits", "keeps_positive",
+        "rows_at_64_bits", "keeps_positive", "fills_described",
     }  # fmt: skip
     assert proved == in_place | others
     assert all(found[name].answer == "safe" for name in proved)
@@ -156,6 +160,25 @@ def test_a_store_of_many_threads_is_released_behind_a_barrier() -> None:
     lines = [LINES[int(access.place.rpartition(":")[2]) - 1].strip() for access in violation.accesses]
     assert (violation.kind, violation.made_by) == ("program-race", "the lowering")
     assert [line.partition("(")[0] for line in lines] == ["tl.store", "tl.atomic_xchg", "tl.store"]
+
+
+def test_a_scalar_is_read_by_all_threads() -> None:
+    (violation,) = verdict_of("scalar_read_back").violations
+    assert [(one.operation, one.warp, one.lane) for one in violation.accesses] == [
+        ("tt.store", 0, 0),
+        ("tt.load", 1, 0),
+    ]
+
+
+def test_threads_that_are_not_executed_are_not_decided_where_some_paths_have_barriers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(safety, "DEFAULT_INSTRUCTIONS", 10)
+    for kernel in ("reversed_behind_three_sums", "reversed_behind_no_sums"):
+        (reason,) = (one for one in verdict_of(kernel).undecided if "whether a barrier stands between" in one)
+        assert reason.endswith("it executes more than 10 instructions")
+    # No path has a barrier.
+    assert verdict_of("reversed_read_back").answer == "wrong"
 
 
 def test_a_pointer_that_a_loop_carries_is_its_own_tensor_s() -> None:

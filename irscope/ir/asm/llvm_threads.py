@@ -238,12 +238,11 @@ class _Translation:
         elif opcode == "load":
             kind = _without_flags(operands[0])
             self._moved("ld", name, kind, address, self._elements(result, self._many(result, kind)))
-        elif not is_shared:
-            # Only that it stores is of interest.
-            self.emit("st.global.b32", f"[{address}]", "0")
         else:
             kind, _, value = _typed(", ".join(operands[:place]))
-            self._moved("st", name, kind, address, self._elements(value, _count(kind)))
+            # What global memory holds is not followed.
+            elements = self._elements(value, _count(kind)) if is_shared else ["0"] * _count(kind)
+            self._moved("st", name, kind, address, elements)
 
     def _rearrange(self, opcode: str, result: str, operands: Sequence[str]) -> None:
         (kind, _, value), (second_kind, _, second) = map(_typed, operands[:2])
@@ -296,6 +295,11 @@ class _Translation:
             self._each("mov.b64", register, kind, f"{register}'" if (register, kind, value) in late else value)
 
     def _call(self, result: str, rest: str) -> None:
+        before = rest.partition('"')[0]
+        if before.endswith(" asm "):
+            # float asm "v_exp_f32 $0, $1", "=v,v"(float %3): what it computes is not known.
+            self._many(result, before.removesuffix(" asm "))
+            return
         callee = symbol_of(rest)
         arguments = _inside(rest.partition("@")[2])
         values = [_typed(one)[2] for one in split_commas(arguments) if one]
@@ -318,13 +322,13 @@ class _Translation:
         elif callee == "llvm.amdgcn.implicitarg.ptr":
             self.grid[result] = 0
         elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.store"):
-            self.emit("st.global.b32", f"[{values[1]}]", "0")
+            stored = _typed(split_commas(arguments)[0])[0]
+            self._moved("st", "global", stored, self._of_buffer(*values[1:3]), ["0"] * _count(stored))
         elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.atomic"):
             self.emit("atom.global.add.f32", result or "%none", f"[{values[1]}]", "0")
         elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.load") and ".lds" not in callee:
-            self.emit("cvt.u64.u32", f"{result}@", values[1])
-            self.emit("add.s64", f"{result}@", f"{result}@", values[0])
-            self._moved("ld", "global", kind, f"{result}@", self._elements(result, self._many(result, kind)))
+            address = self._of_buffer(*values[:2])
+            self._moved("ld", "global", kind, address, self._elements(result, self._many(result, kind)))
         elif callee.endswith(".load.async.lds"):
             # Each lane of a wave writes behind the one before.
             self.emit("and.b32", "%lane", "%tid.x", "63")
@@ -340,6 +344,11 @@ class _Translation:
             self.emit("call", f"({callee or 'inline assembly'})")
         elif result:
             self._many(result, kind)
+
+    def _of_buffer(self, base: str, offset: str) -> str:
+        self.emit("cvt.u64.u32", f"{base}@", offset)
+        self.emit("add.s64", f"{base}@", f"{base}@", base)
+        return f"{base}@"
 
     def _moved(self, name: str, space: str, kind: str, address: str, elements: Sequence[str]) -> None:
         size = _size(kind) // len(elements)
