@@ -55,7 +55,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
 
     The addresses of the whole launch are evaluated only where an access may be a finding.
     """
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         if ACCESSES.get(operation.opcode, "atomic") == "atomic":
             continue
         layout = studied.layout_of(operation)
@@ -88,7 +88,7 @@ def _row_bytes(threads: ThreadMap, bits: int) -> int:
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
     """Whether an access requests, or wastes, a large part of the kernel's global memory traffic."""
-    size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line][1]
+    size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line].loops
     if finding.code == "IRS103":
         warps = int(studied.capture.launch.option("num_warps", 4) or 4)
         cost = studied.global_cost(finding.line)
@@ -427,7 +427,7 @@ _SMALL = ("f16", "bf16")
 
 def atomic_findings(studied: Studied) -> Iterator[Finding]:
     """The atomics other than a compare-and-swap whose instructions have one."""
-    for line, (operation, _) in studied.operations.items():
+    for line, operation in studied.operations.items():
         if operation.opcode not in _ATOMICS:
             continue
         stage, count = _swaps_of(studied, line)
@@ -475,7 +475,7 @@ def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
     """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
     stage = studied.machine.text_stage
     place = studied.place_at(line)
-    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.opcode == _SWAP)
+    swaps = (studied.place_at(at) for at, one in studied.operations.items() if one.opcode == _SWAP)
     is_alone = bool(place) and place not in swaps
     own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
     if count := sum(is_compare_and_swap(item.kind, item.opcode) for item in own):
@@ -547,7 +547,7 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
             large[value] = row.path if row is not None else "", elements
     held = intervals(kernel, launch) if large else {}
     reported = set[int]()
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         pointer = operation.operand("ptr") or (operation.operands[0] if operation.operands else None)
         if operation.opcode not in ACCESSES or pointer is None or not large:
             continue

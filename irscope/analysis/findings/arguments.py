@@ -132,7 +132,7 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
 
     `line`: that of a product or comparison with it, in the TTGIR.
     """
-    operation, _ = studied.operations[line]
+    operation = studied.operations[line]
     module = studied.uses.module
     others = [one for one in operation.operands if constant_of(module, one) != value]
     place = studied.place_at(line)
