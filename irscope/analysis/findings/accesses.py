@@ -195,7 +195,7 @@ class _AccessReader:
             return None
         own = [one for one in factors if self._reach(self._undivided, factors=[*{*factors} - {one}]) < wide]
         names = self._needed((), wide, factors=own)
-        module = self._studied.uses.module
+        module = self._studied.module
         # What is multiplied by a constant says more than what is compared with it.
         sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
         lines = {value: one.first_line for value, one, _ in reversed(sites)}
@@ -237,7 +237,7 @@ class _AccessReader:
         """A mask that changes at multiples of the vector only, which the compiler's analysis cannot tell of it."""
         wide = self._studied.limits.width(self._operation, self._threads)
         mask = self._operation.operand("mask")
-        fault = unread_condition(self._studied.uses.module, mask) if mask is not None else None
+        fault = unread_condition(self._studied.module, mask) if mask is not None else None
         if wide <= self._actual or fault is None:
             return None
         condition, is_inclusive = fault
@@ -497,7 +497,7 @@ _ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, a
 
 def overflow_findings(studied: Studied) -> Iterator[Finding]:
     """The sums and products of 32 bits that lead an access astray; of a launch that was not recorded, none."""
-    launch, kernel = studied.capture.launch, studied.uses.module.kernel
+    launch, kernel = studied.capture.launch, studied.module.kernel
     if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
         return
     yield from _loaded_products(studied, kernel)
@@ -506,7 +506,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
     from irscope.memory.addresses.overflow import overflows_of
 
     arguments = read_arguments(kernel, launch)
-    for one in overflows_of(studied.uses.module, arguments.held, launch.grid):
+    for one in overflows_of(studied.module, arguments.held, launch.grid):
         line, access = one.operation.first_line, one.access
         operands = f" {_SIGNS[one.operation.name]} ".join(f"{each:,}" for each in one.operands)
         program = ", ".join(map(str, one.program))
@@ -536,7 +536,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
 
 def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
     """The 32-bit products with a loaded number that lead into a tensor of more elements than 32 bits count."""
-    launch, module = studied.capture.launch, studied.uses.module
+    launch, module = studied.capture.launch, studied.module
     kinds = {value: parse_type(kind) for value, kind, _ in kernel.parameters}
     large = dict[Value, tuple[str, int]]()
     for value, kind in kinds.items():

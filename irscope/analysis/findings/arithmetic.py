@@ -80,7 +80,7 @@ def _by_mma_sync(studied: Studied, operation: Operation) -> Iterator[Finding]:
     """A dot by `mma.sync`, on a target with asynchronous matrix instructions, where its tile or its warps say why."""
     target, result = studied.capture.target, operation.result_types[0]
     instruction = _ASYNC.get(target.arch[:-1]) if target.backend == "cuda" else None
-    layout = read_encoding(studied.uses.module.resolve(result.encoding))
+    layout = read_encoding(studied.module.resolve(result.encoding))
     if instruction is None or len(result.shape) != 2 or not layout.is_matrix or layout["versionMajor"] != _OLD_VERSION:
         return
     dot = studied.dot_as_written(operation)

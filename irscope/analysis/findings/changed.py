@@ -161,7 +161,7 @@ def one_layout(studied: Studied, operation: Operation) -> Iterator[Suggestion]:
     """What gives both sides of a conversion one layout, if every access that gets another is as good with it."""
     if len(operation.layout_types) != 2 or snapshot_of(studied.capture) is None:
         return
-    source, destination = (studied.uses.module.resolve(kind.encoding) for kind in operation.layout_types)
+    source, destination = (studied.module.resolve(kind.encoding) for kind in operation.layout_types)
     if not (read_encoding(source).is_blocked and read_encoding(destination).is_blocked):
         return
     for given, kept in ((source, destination), (destination, source)):

@@ -337,7 +337,7 @@ def _by_fma(studied: Studied, operation: Operation) -> Iterator[Finding]:
     result, target = operation.result_types[0], studied.capture.target
     if len(result.shape) != 2:
         return
-    if not read_encoding(studied.uses.module.resolve(result.encoding)).is_blocked:
+    if not read_encoding(studied.module.resolve(result.encoding)).is_blocked:
         return
     dot = studied.dot_as_written(operation)
     kinds = [kind.element for kind in dot.operand_types if kind.form == "tensor"] if dot is not None else []

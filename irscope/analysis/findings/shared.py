@@ -97,9 +97,7 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
     """Whether it takes the result of matrix units, once, to a layout for its store."""
     operation = studied.operations[cost.line]
     kinds = operation.layout_types[:1]
-    return not operation.loops and any(
-        read_encoding(studied.uses.module.resolve(kind.encoding)).is_matrix for kind in kinds
-    )
+    return not operation.loops and any(read_encoding(studied.module.resolve(kind.encoding)).is_matrix for kind in kinds)
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:

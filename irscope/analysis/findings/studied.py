@@ -18,7 +18,7 @@ from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import ModuleUses, place_in, read_uses
+from irscope.ir.mlir.uses import ModuleUses, read_uses
 from irscope.memory.machine import ACCESSES, MemoryInstructions, by_origin, places_by_line, read_machine
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
@@ -64,9 +64,9 @@ class Studied:
             self._kept[read] = read(self)
         return self._kept[read]
 
-    @cached_property
+    @property
     def module(self) -> MlirModule:
-        return parse_mlir(self.ttgir)
+        return self.uses.module
 
     @property
     def written(self) -> MlirModule:
@@ -176,7 +176,7 @@ class Studied:
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""
-        return read_locations(self.ttgir, "mlir").chain_at(line)
+        return self.uses.locations.chain_at(line)
 
     def chain_as_written(self, line: int) -> Chain:
         """Where an operation of the TTIR comes from."""
@@ -189,7 +189,7 @@ class Studied:
 
     def place_at(self, line: int) -> Place:
         """The chain of an operation of the TTGIR, without the frames of Triton's own library."""
-        return place_in(self.module, read_locations(self.ttgir, "mlir"), line)
+        return self.uses.place_at(line)
 
     @cached_property
     def _instructions(self) -> dict[int, list[Instruction]]:
@@ -217,7 +217,7 @@ class Studied:
 
     def dot_as_written(self, operation: Operation) -> Operation | None:
         """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
-        chain = self.uses.locations.chain_at(operation.first_line)
+        chain = self.chain_at(operation.first_line)
         dots = (one for one in self.written.walk() if one.opcode == "dot" and chain)
         found = [one for one in dots if self.chain_as_written(one.first_line) == chain]
         return found[0] if len(found) == 1 else None

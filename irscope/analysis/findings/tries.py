@@ -155,7 +155,7 @@ class Tries:
             self._texts[changes] = edited(self._studied.capture, changes[0]) if len(changes) == 1 else None
         if changes not in self._texts:
             source = self._studied.capture.begun_text
-            kernel = self._studied.uses.module.kernel
+            kernel = self._studied.module.kernel
             names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
             written = any(one.kind != "option" for one in changes)
             self._texts[changes] = with_changes(source, names, changes) if written else source

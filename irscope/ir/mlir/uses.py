@@ -26,14 +26,10 @@ class ModuleUses:
     locations: TextLocations = field(default_factory=TextLocations)
 
     def place_at(self, line: int) -> Place:
-        return place_in(self.module, self.locations, line)
-
-
-def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
-    """The lines of the user's code that a line of a module comes from, innermost first."""
-    kernel = module.kernel
-    own = locations.chain_at(kernel.first_line) if kernel is not None else ()
-    return place_of(locations.chain_at(line), own[0].file if own else "")
+        """The lines of the user's code that a line of the module comes from, innermost first."""
+        kernel = self.module.kernel
+        own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
+        return place_of(self.locations.chain_at(line), own[0].file if own else "")
 
 
 @lru_cache(maxsize=4)
