@@ -415,7 +415,7 @@ def _dot_waited_for(studied: Studied, operation: Operation, loops: Sequence[Find
 def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     ptx = studied.capture.texts.get("ptx", "")
     dots = [one for one in studied.uses.operations if one.opcode == _ASYNC_DOT]
-    line = dots[0].line if len(dots) == 1 else 0
+    line = dots[0].first_line if len(dots) == 1 else 0
     chain = studied.chain_at(line) if line else ()
     if not chain and advice.ptx_line is not None:
         chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
@@ -423,9 +423,7 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     found = studied.about_kernel("IRS303", text, cost, 1 << 8, [studied.logged(advice)], chain=chain)
     if not line:
         return found
-    return replace(
-        found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].operation.results)
-    )
+    return replace(found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].results))
 
 
 def may_be_refused(studied: Studied) -> bool:

@@ -163,7 +163,7 @@ def _masked(studied: Studied) -> Iterator[Finding]:
             [studied.in_ir(witness, wanted[0].first_line, "evaluated", stage="ttir")],
             [Suggestion("end (or begin) the loop where the mask does: for a causal mask at (program id + 1) × rows")],
             factor=1 / max(1 - share, 0.05),
-            lines=(one.first_line for one in studied.operations[loops[0]][0].walk()),
+            lines=(one.first_line for one in studied.operations[loops[0]].walk()),
         )
 
 
