@@ -157,13 +157,13 @@ def did_you_mean(name: str, known: Iterable[str], limit: int = 3, *, or_all: boo
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
     """The names that a mistyped, shortened or reordered name may mean, the nearest first."""
-    wanted = _folded(name)
+    wanted = folded(name)
     if not wanted:
         return []
-    by_distance = sorted((_distance(wanted, _folded(other)), other) for other in names)
+    by_distance = sorted((_distance(wanted, folded(other)), other) for other in names)
     # One letter in four may be another, at most three.
     near = [other for distance, other in by_distance if distance <= min(3, len(wanted) // 4)]
-    return near + [other for other in names if other not in near and _is_part(wanted, _folded(other))]
+    return near + [other for other in names if other not in near and _is_part(wanted, folded(other))]
 
 
 def _is_part(wanted: str, name: str) -> bool:
@@ -173,7 +173,8 @@ def _is_part(wanted: str, name: str) -> bool:
     return set(wanted.split("_")) <= set(name.split("_")) or (len(wanted) > 3 and wanted in name)
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name as it is compared: without case, dashes as underscores."""
     return name.replace("-", "_").lower()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from irscope.errors import PlanError, did_you_mean
+from irscope.errors import PlanError, did_you_mean, folded
 
 # ttgir:canonicalizer#2  |  combine  |  triton-combine  |  llir:*
 # llvm:InvalidateAnalysisPass<llvm::AAManager>#1 is LLVM's own name
@@ -33,11 +33,6 @@ class NamedPass(Protocol):
     def occurrence(self) -> int: ...
     @property
     def argument(self) -> str: ...
-
-
-def folded(name: str) -> str:
-    """A pass's name as rules compare it: without case, dashes as underscores."""
-    return name.replace("-", "_").lower()
 
 
 @dataclass(frozen=True, slots=True)

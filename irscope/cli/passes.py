@@ -9,7 +9,7 @@ from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, tell_failures
 from irscope.cli.command import Subject
 from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
-from irscope.errors import PlanError, UsageError
+from irscope.errors import PlanError, UsageError, folded
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_log, with_times
@@ -126,8 +126,7 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
         if (not stages or effect.snapshot.stage in stages)
         and not (changed and effect.is_idle)
         and (
-            not match
-            or any(_folded(match) in _folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
+            not match or any(folded(match) in folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
         )
     ]
 
@@ -142,7 +141,3 @@ def _logs(
         if (item.stage, item.index) in chosen
         or (item.index is None and not match and (not stages or item.stage in stages))
     )
-
-
-def _folded(name: str) -> str:
-    return name.lower().replace("-", "_")

@@ -1,4 +1,4 @@
-"""What is reached from some things by following them on, each once."""
+"""What is reached from some things by following them on, each once; and numbers in groups that are joined."""
 
 from __future__ import annotations
 
@@ -40,3 +40,21 @@ def all_users(module: MlirModule, values: Iterable[Value]) -> Iterator[Operation
         return [result for user in module.users.get(value, ()) for result in user.results]
 
     return (user for value in reached(values, results) for user in module.users.get(value, ()))
+
+
+class Unions:
+    """Numbers in groups that are joined."""
+
+    def __init__(self, count: int) -> None:
+        self._above = [*range(count)]
+
+    def root(self, index: int) -> int:
+        """The number that stands for the group of a number."""
+        above = self._above
+        while above[index] != index:
+            above[index] = index = above[above[index]]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        """Join two groups; the one of `other` stands for both."""
+        self._above[self.root(one)] = self.root(other)

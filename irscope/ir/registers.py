@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from irscope.ir.asm.operands import RegisterAccess, registers_of
+from irscope.ir.reach import Unions
 from irscope.ir.syntax import Body, Shape, shape_of
 
 _DEEPEST = 6
@@ -108,7 +109,7 @@ class _Webs:
                 list(zip(written, range(len(self.writers), len(self.writers) + len(written)), strict=True))
             )
             self.writers += [number] * len(written)
-        self._parents = list(range(len(self.writers)))
+        self._unions = Unions(len(self.writers))
         self.webs: list[list[int | str]] = self._joined()
         """Per line, the web of each of its registers: a write that stands for it, or the name of what nothing wrote."""
 
@@ -117,15 +118,8 @@ class _Webs:
         """Web -> the first line of the text that writes it."""
         first: dict[int, int] = {}
         for write, line in enumerate(self.writers):
-            first.setdefault(self._root(write), line)
+            first.setdefault(self._unions.root(write), line)
         return first
-
-    def _root(self, write: int) -> int:
-        parents = self._parents
-        while parents[write] != write:
-            parents[write] = parents[parents[write]]
-            write = parents[write]
-        return write
 
     def _joined(self) -> list[list[int | str]]:
         blocks = _blocks(self._following)
@@ -147,13 +141,13 @@ class _Webs:
                         continue
                     seen = [one for one, _ in state.get(register, _NOTHING)]
                     for other in seen[1:]:
-                        self._parents[self._root(other)] = self._root(seen[0])
+                        self._unions.join(other, seen[0])
                     if len(seen) > _DEEPEST:
                         state[register] = self._as_one(state[register])
                     webs.append(seen[0] if seen else register)
                 found[line] = webs
                 depth = self._step(line, state, depth)
-        return [[self._root(web) if isinstance(web, int) else web for web in webs] for webs in found]
+        return [[self._unions.root(web) if isinstance(web, int) else web for web in webs] for webs in found]
 
     def _entries(self, blocks: list[tuple[int, int]]) -> dict[int, tuple[_State, tuple[int, int]]]:
         """What may be visible at the beginning of each block, and at which depths of masks it may begin."""
@@ -207,7 +201,7 @@ class _Webs:
         """Join all writes that a read would join here, so that no text makes the set grow with each line."""
         kept: dict[int, int] = {}
         for write, depth in sorted(seen):
-            self._parents[self._root(write)] = self._root(kept.setdefault(depth, write))
+            self._unions.join(write, kept.setdefault(depth, write))
         return frozenset((write, depth) for depth, write in kept.items())
 
 

@@ -14,9 +14,10 @@ from irscope.ir.mlir.attributes import (
     read_encoding,
     resolve_aliases,
 )
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.types import Type, written_type
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
+from irscope.ir.mlir.types import Type, read_types, written_type
+from irscope.ir.mlir.uses import ModuleUses, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
 
 
@@ -33,10 +34,10 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
     aliases = read_aliases(text)
     named = {value: name for name, value in reversed(aliases.items())}
     # The operations of each row, each with the type that has the layout.
-    found: dict[tuple[str, tuple[int, ...]], list[tuple[OperationUse, Type]]] = {}
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[Operation, Type]]] = {}
     known: dict[Type, tuple[Encoding, tuple[int, ...], int]] = {}
     for operation in uses.operations:
-        for kind in dict.fromkeys((*operation.result_types, *operation.types)):
+        for kind in dict.fromkeys((*_result_types(operation), *operation.layout_types)):
             if kind not in known:
                 encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
                 known[kind] = (encoding, *own_shape(encoding, kind))
@@ -55,23 +56,27 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
     )
 
 
-def _use(name: str, rows: list[tuple[OperationUse, Type]], uses: ModuleUses) -> LayoutUse:
+def _use(name: str, rows: list[tuple[Operation, Type]], uses: ModuleUses) -> LayoutUse:
     # An operation stands there once for each of its types: a load for its pointers and for what it loads.
     found = [row for row in rows if row[0].name == name]
-    lines = tuple(dict.fromkeys(operation.line for operation, _ in found))
+    lines = tuple(dict.fromkeys(operation.first_line for operation, _ in found))
     return LayoutUse(
         name,
         lines,
         tuple(
             value.name
             for operation, kind in found
-            if len(operation.operation.results) == len(operation.result_types)
-            for value, own in zip(operation.operation.results, operation.result_types, strict=True)
-            if own == kind
+            if len(own := _result_types(operation)) == len(operation.results)
+            for value, one in zip(operation.results, own, strict=True)
+            if one == kind
         ),
         tuple(dict.fromkeys(filter(None, (line_text(uses.place_at(line)) for line in lines)))),
         tuple(dict.fromkeys(filter(None, (chain_texts(uses.locations.chain_at(line)) for line in lines)))),
     )
+
+
+def _result_types(operation: Operation) -> list[Type]:
+    return [kind for one in operation.result_types for kind in read_types(one.text)[:1]]
 
 
 def own_shape(encoding: Encoding, kind: Type) -> tuple[tuple[int, ...], int]:

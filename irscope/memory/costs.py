@@ -14,8 +14,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import Type
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
+from irscope.ir.mlir.uses import ModuleUses, read_uses
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import MemoryMap, moved_share, what_moves
 from irscope.layout.rows import query_type
@@ -60,10 +61,10 @@ class _Reader:
         self._layouts = CaptureLayouts(capture)
         self._scratch = _scratch_of(capture)
 
-    def costs(self, use: OperationUse) -> Iterator[Cost]:
+    def costs(self, use: Operation) -> Iterator[Cost]:
         opcode = use.opcode
         if opcode == "convert_layout":
-            yield from self._conversion(use) if len(use.types) == 2 else ()
+            yield from self._conversion(use) if len(use.layout_types) == 2 else ()
         elif opcode in (*_LOADS, *_STORES, *_COPIES):
             yield from self._access(use)
         elif opcode in _OPERANDS:
@@ -77,16 +78,17 @@ class _Reader:
         elif opcode in ("histogram", "atomic_rmw", "atomic_cas") and self._uses_scratch(use):
             what = "counts" if opcode == "histogram" else "the result, for the threads that hold copies of it,"
             yield self._through_scratch(use, [], what)
-        elif use.operation.is_of_triton and use.operation.kind in _MOVES:
-            found = [item[0] for kind in use.types if len(kind.shape) > 1 and (item := self._memory(kind)) is not None]
+        elif use.is_of_triton and use.kind in _MOVES:
+            kinds = [kind for kind in use.layout_types if len(kind.shape) > 1]
+            found = [item[0] for item in map(self._memory, kinds) if item is not None]
             if found:
                 yield self._row(use, found, "not modelled: its bank conflicts")
 
     # What the assembly has for an operation: the one place that joins them.
 
-    def _done(self, use: OperationUse, *actions: Action) -> str:
+    def _done(self, use: Operation, *actions: Action) -> str:
         """The instructions of some actions, of the operation or its line, in words."""
-        counts = Counter(one.action for one in self.machine.instructions_at(use.line) if one.action in actions)
+        counts = Counter(one.action for one in self.machine.instructions_at(use.first_line) if one.action in actions)
         shared = "" if self.machine.by_operation else " on this line"
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
@@ -98,7 +100,7 @@ class _Reader:
 
     def _row(
         self,
-        use: OperationUse,
+        use: Operation,
         used: Sequence[DescribedLayout],
         summary: str,
         hint: str = "",
@@ -111,27 +113,27 @@ class _Reader:
         return Cost(
             kind,
             use.name,
-            use.line,
-            line_text(self.uses.place_at(use.line)),
+            use.first_line,
+            line_text(self.uses.place_at(use.first_line)),
             tuple(item.name for item in used),
-            tuple(value.name for value in use.operation.results or use.operation.operands[:1]),
+            tuple(value.name for value in use.results or use.operands[:1]),
             excess,
             use.loops,
             summary,
             hint,
             figures or {},
             pair,
-            chain_texts(self.uses.locations.chain_at(use.line)),
+            chain_texts(self.uses.locations.chain_at(use.first_line)),
             self.machine.by_operation,
         )
 
     # Loads, stores and copies by the lanes
 
-    def _access(self, use: OperationUse) -> Iterator[Cost]:
-        kinds = [kind for kind in use.types if kind.form == "tensor"]
+    def _access(self, use: Operation) -> Iterator[Cost]:
+        kinds = [kind for kind in use.layout_types if kind.form == "tensor"]
         # A copy is laid out as its pointers, not as its mask.
         registers = next(filter(None, map(self._layouts.of, sorted(kinds, key=lambda kind: not kind.pointee))), None)
-        found = next(filter(None, map(self._memory, use.types)), None)
+        found = next(filter(None, map(self._memory, use.layout_types)), None)
         if use.opcode == "local_alloc" and not kinds:
             return
         if registers is None or found is None or registers.threads is None:
@@ -149,9 +151,9 @@ class _Reader:
             return
         store = use.opcode not in _LOADS
         matrix: Action = "matrix store" if store else "matrix load"
-        choices = matrix_choices(threads, memory) if self.machine.count(use.line, matrix) else ()
+        choices = matrix_choices(threads, memory) if self.machine.count(use.first_line, matrix) else ()
         plain: Action = "async copy" if use.opcode in _COPIES else "shared store" if store else "shared load"
-        widths = self.machine.widths(use.line, (plain,))
+        widths = self.machine.widths(use.first_line, (plain,))
         found = [shared_access(threads, memory, packed=choice) for choice in choices] or [
             shared_access(threads, memory, store=store, target=self.target)
         ]
@@ -169,7 +171,7 @@ class _Reader:
         if first.wavefronts > access.wavefronts:
             text += ", by the rows that the compiler takes together"
         real = ", ".join(f"{number} × {width} bits" for width, number in sorted(widths.items()))
-        element = next(str(kind.element) for kind in use.types if kind.form == "memdesc")
+        element = next(str(kind.element) for kind in use.layout_types if kind.form == "memdesc")
         types = [query_type(item.encoding.text, item.shape, element) for item in (registers, shared)]
         pair = None if choices or use.opcode in _COPIES else (types[0], types[1])
         yield self._row(
@@ -188,10 +190,10 @@ class _Reader:
 
     # What hardware reads and writes by itself
 
-    def _operands(self, use: OperationUse) -> Iterator[Cost]:
+    def _operands(self, use: Operation) -> Iterator[Cost]:
         what = "wgmma" if use.opcode == "warp_group_dot" else "tcgen05"
         # Accumulators in tensor memory have no map in shared memory, and barriers hold no operand.
-        kinds = [kind for kind in use.types if kind.form == "memdesc" and len(kind.shape) >= 2]
+        kinds = [kind for kind in use.layout_types if kind.form == "memdesc" and len(kind.shape) >= 2]
         for kind, found in ((kind, self._memory(kind)) for kind in kinds):
             if found is None:
                 continue
@@ -214,11 +216,10 @@ class _Reader:
                 figures={"bytes": size} | ({} if ways is None else {"ways": ways}),
             )
 
-    def _bulk(self, use: OperationUse) -> Iterator[Cost]:
+    def _bulk(self, use: Operation) -> Iterator[Cost]:
         # The barrier of a load is a descriptor too.
-        found = [
-            (kind, item) for kind in use.types if len(kind.shape) >= 2 and (item := self._memory(kind)) is not None
-        ]
+        kinds = [kind for kind in use.layout_types if len(kind.shape) >= 2]
+        found = [(kind, item) for kind in kinds if (item := self._memory(kind)) is not None]
         if not found:
             return
         kind, (shared, _) = found[-1]
@@ -231,9 +232,9 @@ class _Reader:
 
     # Scratch
 
-    def _along(self, use: OperationUse) -> Iterator[Cost]:
-        axis = use.operation.attribute("axis")
-        used = self._layouts.of(use.types[0])
+    def _along(self, use: Operation) -> Iterator[Cost]:
+        axis = use.attribute("axis")
+        used = self._layouts.of(use.layout_types[0])
         if not isinstance(axis, int) or used is None or used.threads is None or axis >= len(used.shape):
             yield self._row(use, [], "not modelled: the compiler gave no map of its layout")
             return
@@ -251,14 +252,14 @@ class _Reader:
         else:
             yield self._row(use, [used], text, self._done(use, *_OF_SCRATCH), figures=held)
 
-    def _uses_scratch(self, use: OperationUse) -> bool:
-        return use.line in self._scratch or self.works.of(use) is not None
+    def _uses_scratch(self, use: Operation) -> bool:
+        return use.first_line in self._scratch or self.works.of(use) is not None
 
     def _through_scratch(
-        self, use: OperationUse, used: Sequence[DescribedLayout], what: str, figures: Mapping[str, Any] | None = None
+        self, use: Operation, used: Sequence[DescribedLayout], what: str, figures: Mapping[str, Any] | None = None
     ) -> Cost:
         """The row of an operation that goes through scratch, with its wavefronts as far as the PTX shows them."""
-        text, work = f"{what} through {self._scratch.get(use.line, 'scratch')}", self.works.of(use)
+        text, work = f"{what} through {self._scratch.get(use.first_line, 'scratch')}", self.works.of(use)
         if work is None:
             text += "; its bank conflicts are unknown: its addresses are not in the PTX, or depend on data"
             return self._row(use, used, text, self._done(use, *_OF_SCRATCH), figures=dict(figures or {}))
@@ -271,23 +272,23 @@ class _Reader:
             use, used, f"{text}: {work}", self._done(use, *_OF_SCRATCH), excess=work.excess, figures=counted
         )
 
-    def _gather(self, use: OperationUse) -> Cost:
-        used = [item for item in map(self._layouts.of, use.types[:1]) if item is not None]
+    def _gather(self, use: Operation) -> Cost:
+        used = [item for item in map(self._layouts.of, use.layout_types[:1]) if item is not None]
         if not self._uses_scratch(use):
             return self._row(use, used, "by shuffles, without shared memory", self._done(use, *_OF_SCRATCH))
         return self._through_scratch(use, used, "the source goes")
 
     # Conversions
 
-    def _conversion(self, use: OperationUse) -> Iterator[Cost]:
-        source, destination = (self._layouts.of(kind) for kind in use.types)
+    def _conversion(self, use: Operation) -> Iterator[Cost]:
+        source, destination = (self._layouts.of(kind) for kind in use.layout_types)
         if source is None or destination is None or source.threads is None or destination.threads is None:
             return
         moves = what_moves(source.threads, destination.threads)
         share = moved_share(source.threads, destination.threads) if moves not in ("nothing", "registers") else 0.0
-        bits = use.types[0].element_bits
+        bits = use.layout_types[0].element_bits
         done = self._done(use, *_OF_CONVERSIONS)
-        done = ", ".join(filter(None, [self._scratch.get(use.line), done]))
+        done = ", ".join(filter(None, [self._scratch.get(use.first_line), done]))
         size_bytes = destination.threads.size * bits // 8
         text = f"moves {'nothing' if moves == 'nothing' else f'across {moves}'}"
         if share:
@@ -303,15 +304,16 @@ class _Reader:
         used = [source, destination]
         yield self._row(use, used, summary, self._why(use), excess=excess, figures=figures, kind="conversion")
 
-    def _why(self, use: OperationUse) -> str:
+    def _why(self, use: Operation) -> str:
         names: list[str] = []
-        for result in use.operation.results:
+        for result in use.results:
             for user in self.uses.module.users.get(result, ()):
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.first_line})")
-        made = self.uses.module.maker_of(use.operation.operands[0]) if use.operation.operands else None
-        origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
-        wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
+        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
+        origin = f"{made.name} makes {use.layout_types[0].encoding}" if made is not None else ""
+        wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''}"
+        wanted = f"{wanted} {use.layout_types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.model import chain_texts, line_text
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.uses import ModuleUses, with_loops
+from irscope.ir.mlir.uses import ModuleUses
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import ThreadMap
 from irscope.memory.access import MOST, SECTOR_BYTES, Cost, GlobalAccess, Span
@@ -39,7 +39,7 @@ def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions
     from irscope.memory.addresses.launch import accesses_of
 
     kernel = uses.module.kernel
-    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.opcode in ACCESSES}
+    operations = {one.first_line: one for one in uses.module.walk() if one.opcode in ACCESSES}
     if kernel is None or not operations:
         return
     rows = _Rows(capture, uses, machine)
@@ -48,7 +48,7 @@ def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions
     width_of = rows.width_of
     made_of, grid = rows.made_of, capture.launch.grid
     for access in accesses_of(uses.module, arguments, grid, hardware, rows.threads_of, width_of, made_of):
-        yield rows.row(access, *operations[access.line])
+        yield rows.row(access, operations[access.line])
 
 
 def _units(target: Target) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class _Rows:
         """The instructions that the SASS has for an access; None where the operation of each is not known."""
         return self._sass.get(operation.first_line)
 
-    def row(self, access: GlobalAccess, operation: Operation, loops: int) -> Cost:
+    def row(self, access: GlobalAccess, operation: Operation) -> Cost:
         described = self._layouts.of_access(operation)
         widths = self.machine.widths_of(operation)
         named = tuple(value.name for value in operation.results or operation.operands[:1])
@@ -111,7 +111,7 @@ class _Rows:
             (described.name,) if described is not None else (),
             named,
             _excess(access, self.warps),
-            loops,
+            operation.loops,
             _summary(access),
             "; ".join(filter(None, (self._narrow(access, operation, widths), _pattern(access, described)))),
             {"assembly_bits": {str(width): number for width, number in sorted(widths.items())}},

@@ -123,7 +123,7 @@ def users_of_shared(uses: ModuleUses) -> Counter[Chain]:
     """Place in Python → how many operations there may use shared memory."""
     scalar = ("arith.", "math.", "scf.", "cf.")
     return Counter(
-        uses.locations.chain_at(use.line)
+        uses.locations.chain_at(use.first_line)
         for use in uses.operations
         if use.opcode not in _WITHOUT_SHARED and not use.name.startswith(scalar)
     )

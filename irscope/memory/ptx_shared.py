@@ -21,7 +21,8 @@ from irscope.ir.asm.instructions import Function, Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import parse_ptx
-from irscope.ir.mlir.uses import ModuleUses, OperationUse
+from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.uses import ModuleUses
 from irscope.layout.maps import BANK_BYTES
 from irscope.machine.ptx_arithmetic import computed
 from irscope.memory.conflicts import lane_groups
@@ -80,7 +81,7 @@ class SharedWorks:
         # Without the operation of each instruction it is known by its place in Python, where no other one is there.
         self._users = users_of_shared(uses)
         self._uses = uses
-        has_shared = any(machine.count(use.line, *_SHARED_ACTIONS) for use in uses.operations)
+        has_shared = any(machine.count(use.first_line, *_SHARED_ACTIONS) for use in uses.operations)
         if machine.text_stage == "ptx" and has_shared:
             functions = [one for one in parse_ptx(capture.text("ptx")) if one.name == capture.name]
             for function in functions[:1]:
@@ -88,11 +89,11 @@ class SharedWorks:
                 rows = (_counted(instruction, values, capture.target) for instruction in function.instructions)
                 self._instructions = {row.line: row for row in rows if row is not None}
 
-    def of(self, use: OperationUse) -> _SharedWork | None:
+    def of(self, use: Operation) -> _SharedWork | None:
         """What an operation does; None where that is not known."""
-        if not self._machine.by_operation and self._users[self._uses.locations.chain_at(use.line)] != 1:
+        if not self._machine.by_operation and self._users[self._uses.locations.chain_at(use.first_line)] != 1:
             return None
-        lines = [row.line for row in self._machine.instructions_at(use.line) if row.action in _SHARED_ACTIONS]
+        lines = [row.line for row in self._machine.instructions_at(use.first_line) if row.action in _SHARED_ACTIONS]
         rows = [self._instructions[line] for line in lines if line in self._instructions]
         known = [row.wavefronts for row in rows if row.wavefronts is not None]
         if not lines or len(known) < len(lines):

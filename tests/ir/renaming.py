@@ -167,9 +167,8 @@ def text_tables(text: str) -> dict[str, Any]:
     pointers = read_pointer_uses(text)
     return {
         "rows": masked(list(map(layout_to_json, layout_rows(text)))),
-        "uses": [(use.line, use.name, use.types, use.loops,
-                  [len(uses.module.users.get(it, ())) for it in use.operation.results]) for use in uses.operations],
-        "values": list(uses.values.values()),
+        "uses": [(use.first_line, use.name, use.layout_types, use.loops,
+                  [len(uses.module.users.get(it, ())) for it in use.results]) for use in uses.operations],
         "nodes": [[node.number, node.name, node.region, node.line, node.role, node.type, masked(node.detail)]
                   for node in graph.nodes],
         "edges": [[edge.source, edge.target, edge.operand, edge.type, edge.carried]

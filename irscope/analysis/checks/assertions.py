@@ -249,7 +249,7 @@ class Uses(Assertion):
         is_matrix = any(self.name.startswith(one) for one in ("wgmma", "mma", "mfma", "wmma", "tcgen05"))
         if is_matrix and matrix:
             text += f", it has {' and '.join(matrix)}"
-        dots = [one for one, _ in subject.studied.operations.values() if one.kind == "dot"] if is_matrix else []
+        dots = [one for one in subject.studied.operations.values() if one.kind == "dot"] if is_matrix else []
         if dots:
             return tuple(_at_operation(self, subject, one, text, ["IRS301", "IRS601", "IRS302"]) for one in dots[:1])
         return (of_kernel(self, subject, text),)
@@ -345,7 +345,7 @@ class Pipelined(Assertion):
             lines = {one.first_line for one in inside}
             begun_before = {
                 studied.chain_at(line)
-                for line, (one, _) in studied.operations.items()
+                for line, one in studied.operations.items()
                 if line not in lines and one.opcode in (*_COPIES, *LOADS)
             }
             for copy in inside:

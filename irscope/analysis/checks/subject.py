@@ -138,7 +138,7 @@ class Subject:
         """The accesses of tensors in global memory that its threads make, in the order of the TTGIR."""
         found: list[AccessWidth] = []
         machine = self.studied.machine
-        for operation, loops in self.studied.operations.values():
+        for operation in self.studied.operations.values():
             action = ACCESSES.get(operation.opcode)
             if action is None or any(word in operation.name for word in _BLOCKS) or "tensor<" not in operation.text:
                 continue
@@ -151,7 +151,7 @@ class Subject:
                     line,
                     self.studied.place_at(line),
                     min(widths, default=0),
-                    loops > 0,
+                    operation.loops > 0,
                 )
             )
         return tuple(found)

@@ -17,8 +17,7 @@ from irscope.ir.asm.sass import SassFunction, parse_sass, parse_sass_instruction
 from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.logs.source_page import CountedInstruction, CountedKernel, Counters, read_source_page
-from irscope.ir.mlir.types import read_types
-from irscope.ir.mlir.uses import read_uses, with_loops
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.reach import reached
 from irscope.memory.access import MOST, Cost, GlobalAccess, Span
 from irscope.memory.costs import costs_of
@@ -469,8 +468,7 @@ class _Join:
         self.why_not = known.reason if known is not None else "which ones they are is not known"
         self.uncompared = _why_uncompared(capture, self.instructions)
         self.chains = capture_locations(capture, capture.text("sass"), "sass")
-        uses = read_uses(capture.texts.get("ttgir", ""))
-        self.operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module)}
+        self.operations = {one.first_line: one for one in parse_mlir(capture.texts.get("ttgir", "")).walk()}
         costs = costs_of(capture) if self.operation_of else []
         self.costs = [cost for cost in costs if cost.access is None or not self.uncompared]
         self.machine = read_machine(capture)
@@ -496,16 +494,16 @@ class _Join:
     def _row(self, key: Hashable, instructions: Sequence[MatchedInstruction]) -> CountedOperation:
         chain = self.chains.chain_at(instructions[0].line)
         # An operation that the TTGIR's reader does not know has a place all the same.
-        operation, loops = self.operations.get(key, (None, 0)) if isinstance(key, int) else (None, 0)
-        kinds = read_types(f"{operation.text} {operation.closing}") if operation is not None else []
+        operation = self.operations.get(key) if isinstance(key, int) else None
+        kinds = operation.layout_types if operation is not None else ()
         own = [cost for cost in self.costs if cost.line == key]
         return CountedOperation(
             operation.first_line if operation is not None else 0,
             operation.name if operation is not None else "",
             line_text(place_of(chain, self.capture.launch.kernel.file)),
             chain_texts(chain),
-            tuple(dict.fromkeys(kind.encoding for kind in kinds if kind.encoding)),
-            loops,
+            tuple(dict.fromkeys(kind.encoding for kind in kinds)),
+            operation.loops if operation is not None else 0,
             tuple(instructions),
             Counters.sum([one.counters for one in instructions]),
             _comparisons_of(own, instructions, self.instructions, self.machine, prod(self.capture.launch.grid or (0,))),

@@ -55,7 +55,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
 
     The addresses of the whole launch are evaluated only where an access may be a finding.
     """
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         if ACCESSES.get(operation.opcode, "atomic") == "atomic":
             continue
         layout = studied.layout_of(operation)
@@ -88,7 +88,7 @@ def _row_bytes(threads: ThreadMap, bits: int) -> int:
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
     """Whether an access requests, or wastes, a large part of the kernel's global memory traffic."""
-    size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line][1]
+    size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line].loops
     if finding.code == "IRS103":
         warps = int(studied.capture.launch.option("num_warps", 4) or 4)
         cost = studied.global_cost(finding.line)
@@ -195,7 +195,7 @@ class _AccessReader:
             return None
         own = [one for one in factors if self._reach(self._undivided, factors=[*{*factors} - {one}]) < wide]
         names = self._needed((), wide, factors=own)
-        module = self._studied.uses.module
+        module = self._studied.module
         # What is multiplied by a constant says more than what is compared with it.
         sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
         lines = {value: one.first_line for value, one, _ in reversed(sites)}
@@ -237,7 +237,7 @@ class _AccessReader:
         """A mask that changes at multiples of the vector only, which the compiler's analysis cannot tell of it."""
         wide = self._studied.limits.width(self._operation, self._threads)
         mask = self._operation.operand("mask")
-        fault = unread_condition(self._studied.uses.module, mask) if mask is not None else None
+        fault = unread_condition(self._studied.module, mask) if mask is not None else None
         if wide <= self._actual or fault is None:
             return None
         condition, is_inclusive = fault
@@ -427,7 +427,7 @@ _SMALL = ("f16", "bf16")
 
 def atomic_findings(studied: Studied) -> Iterator[Finding]:
     """The atomics other than a compare-and-swap whose instructions have one."""
-    for line, (operation, _) in studied.operations.items():
+    for line, operation in studied.operations.items():
         if operation.opcode not in _ATOMICS:
             continue
         stage, count = _swaps_of(studied, line)
@@ -475,7 +475,7 @@ def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
     """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
     stage = studied.machine.text_stage
     place = studied.place_at(line)
-    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.opcode == _SWAP)
+    swaps = (studied.place_at(at) for at, one in studied.operations.items() if one.opcode == _SWAP)
     is_alone = bool(place) and place not in swaps
     own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
     if count := sum(is_compare_and_swap(item.kind, item.opcode) for item in own):
@@ -497,7 +497,7 @@ _ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, a
 
 def overflow_findings(studied: Studied) -> Iterator[Finding]:
     """The sums and products of 32 bits that lead an access astray; of a launch that was not recorded, none."""
-    launch, kernel = studied.capture.launch, studied.uses.module.kernel
+    launch, kernel = studied.capture.launch, studied.module.kernel
     if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
         return
     yield from _loaded_products(studied, kernel)
@@ -506,7 +506,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
     from irscope.memory.addresses.overflow import overflows_of
 
     arguments = read_arguments(kernel, launch)
-    for one in overflows_of(studied.uses.module, arguments.held, launch.grid):
+    for one in overflows_of(studied.module, arguments.held, launch.grid):
         line, access = one.operation.first_line, one.access
         operands = f" {_SIGNS[one.operation.name]} ".join(f"{each:,}" for each in one.operands)
         program = ", ".join(map(str, one.program))
@@ -536,7 +536,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
 
 def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
     """The 32-bit products with a loaded number that lead into a tensor of more elements than 32 bits count."""
-    launch, module = studied.capture.launch, studied.uses.module
+    launch, module = studied.capture.launch, studied.module
     kinds = {value: parse_type(kind) for value, kind, _ in kernel.parameters}
     large = dict[Value, tuple[str, int]]()
     for value, kind in kinds.items():
@@ -547,7 +547,7 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
             large[value] = row.path if row is not None else "", elements
     held = intervals(kernel, launch) if large else {}
     reported = set[int]()
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         pointer = operation.operand("ptr") or (operation.operands[0] if operation.operands else None)
         if operation.opcode not in ACCESSES or pointer is None or not large:
             continue

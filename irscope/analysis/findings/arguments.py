@@ -132,8 +132,8 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
 
     `line`: that of a product or comparison with it, in the TTGIR.
     """
-    operation, _ = studied.operations[line]
-    module = studied.uses.module
+    operation = studied.operations[line]
+    module = studied.module
     others = [one for one in operation.operands if constant_of(module, one) != value]
     place = studied.place_at(line)
     text = python_line(studied.capture, *place[0]) if place else ""
@@ -152,10 +152,10 @@ _VERBS = {"arith.muli": "multiplies", "arith.cmpi": "ends a mask: it is compared
 
 
 def _said_of(studied: Studied, value: Value) -> str:
-    made = studied.uses.module.definition(value)
+    made = studied.module.definition(value)
     while made is not None and made.opcode in SAME and made.operands:
         value = made.operands[0]
-        made = studied.uses.module.definition(value)
+        made = studied.module.definition(value)
     return "the program id" if made is not None and made.opcode == "get_program_id" else value.name
 
 

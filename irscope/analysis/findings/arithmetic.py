@@ -12,7 +12,6 @@ from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestio
 from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation, Value
-from irscope.ir.mlir.uses import OperationUse
 from irscope.ir.reach import all_makers
 
 _ASYNC = {"9": ("wgmma", 64), "10": ("tcgen05", 64)}
@@ -34,11 +33,11 @@ _SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "convert_layout"
 
 def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each dot, and of the first operation in float64."""
-    for use in studied.uses.operations:
-        if use.opcode == "dot" and use.result_types:
-            yield from _by_mma_sync(studied, use)
-        if use.opcode in ("dot", "warp_group_dot", "tc_gen5_mma"):
-            yield from _widened(studied, use)
+    for operation in studied.uses.operations:
+        if operation.opcode == "dot" and operation.result_types:
+            yield from _by_mma_sync(studied, operation)
+        if operation.opcode in ("dot", "warp_group_dot", "tc_gen5_mma"):
+            yield from _widened(studied, operation)
     yield from _in_float64(studied)
     yield from _divided(studied)
     yield from _through_registers(studied)
@@ -77,14 +76,14 @@ def _through_registers(studied: Studied) -> Iterator[Finding]:
             )
 
 
-def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+def _by_mma_sync(studied: Studied, operation: Operation) -> Iterator[Finding]:
     """A dot by `mma.sync`, on a target with asynchronous matrix instructions, where its tile or its warps say why."""
-    target, result = studied.capture.target, use.result_types[0]
+    target, result = studied.capture.target, operation.result_types[0]
     instruction = _ASYNC.get(target.arch[:-1]) if target.backend == "cuda" else None
-    layout = read_encoding(studied.uses.module.resolve(result.encoding))
+    layout = read_encoding(studied.module.resolve(result.encoding))
     if instruction is None or len(result.shape) != 2 or not layout.is_matrix or layout["versionMajor"] != _OLD_VERSION:
         return
-    dot = studied.dot_as_written(use)
+    dot = studied.dot_as_written(operation)
     kinds = {str(kind.element) for kind in dot.operand_types[:2]} if dot is not None else set[str]()
     if not kinds or not kinds <= {*_SIXTEEN_BITS, *_LESS}:
         return
@@ -95,24 +94,26 @@ def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         causes.append(Cause(f"num_warps is {warps}: {_WARPS} warps issue one {name} together", "launch", "the options"))
         fixes.append(Suggestion(f"num_warps={_WARPS}", (FixChange("option", "num_warps", _WARPS),)))
     if result.shape[0] < least:
-        causes.append(studied.in_ir(f"its tile has {result.shape[0]} rows: {name} takes {least} at least", use.line))
+        causes.append(
+            studied.in_ir(f"its tile has {result.shape[0]} rows: {name} takes {least} at least", operation.first_line)
+        )
         turned = ", or tl.dot(b.T, a.T).T if the other side is wider" if result.shape[1] >= least else ""
         fixes.append(Suggestion(f"a tile of {least} rows{turned}"))
     if causes:
         yield studied.finding(
             "IRS304",
-            use.line,
+            operation.first_line,
             f"falls back from {name} to mma.sync",
             "the older matrix instructions, which reach little more than half of the tensor cores' rate",
             1 << 6,
-            [studied.in_ir(f"its result has the layout of mma.sync, {layout.title}", use.line), *causes],
+            [studied.in_ir(f"its result has the layout of mma.sync, {layout.title}", operation.first_line), *causes],
             fixes,
         )
 
 
-def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+def _widened(studied: Studied, operation: Operation) -> Iterator[Finding]:
     """A dot of float32 operands that the kernel widened from 16 bits or fewer; of one, where it computes the other."""
-    dot = studied.dot_as_written(use)
+    dot = studied.dot_as_written(operation)
     if dot is None or any(str(kind.element) != "f32" for kind in dot.operand_types[:2]):
         return
     widened = [_widening(studied, value) for value in dot.operands[:2]]
@@ -142,7 +143,7 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     way = (each.first_line for value in dot.operands[:2] for each in _way(studied, value))
     yield studied.finding(
         "IRS305",
-        use.line,
+        operation.first_line,
         f"{what} widened to float32 before tl.dot",
         "twice the registers and shared memory, and TF32 or FMA in place of 16-bit matrix instructions",
         1 << 6,
@@ -175,7 +176,7 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
     kinds = [kind for _, kind in studied.capture.launch.signature]
     if any("fp64" in kind or "f64" in kind for kind in kinds if kind.startswith("*")):
         return
-    wide = [one for one, _ in studied.operations.values() if one.result_types and _is_float64(one)]
+    wide = [one for one in studied.operations.values() if one.result_types and _is_float64(one)]
     arithmetic = [one for one in wide if one.kind == "arithmetic"]
     if not arithmetic:
         return
@@ -199,7 +200,7 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
 def _divided(studied: Studied) -> Iterator[Finding]:
     kernel = studied.module.kernel
     wide = [
-        one for one, _ in studied.operations.values()
+        one for one in studied.operations.values()
         if one.name in _DIVISIONS and one.result_types[0].shape and str(one.result_types[0].element) == "i64"
     ]  # fmt: skip
     if not wide or kernel is None:

@@ -27,7 +27,6 @@ from irscope.ir.mlir.edits import (
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import parse_type
-from irscope.ir.mlir.uses import OperationUse
 from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, PassSnapshot
@@ -158,15 +157,15 @@ def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
     return with_numbers(layout, given)
 
 
-def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
+def one_layout(studied: Studied, operation: Operation) -> Iterator[Suggestion]:
     """What gives both sides of a conversion one layout, if every access that gets another is as good with it."""
-    if len(use.types) != 2 or snapshot_of(studied.capture) is None:
+    if len(operation.layout_types) != 2 or snapshot_of(studied.capture) is None:
         return
-    source, destination = (studied.uses.module.resolve(kind.encoding) for kind in use.types)
+    source, destination = (studied.module.resolve(kind.encoding) for kind in operation.layout_types)
     if not (read_encoding(source).is_blocked and read_encoding(destination).is_blocked):
         return
     for given, kept in ((source, destination), (destination, source)):
-        if _is_as_good(studied, given, kept, studied.operations[use.line][1]):
+        if _is_as_good(studied, given, kept, operation.loops):
             change = FixChange("snapshot", given, kept)
             text = (
                 f"one layout for both, {change}: Triton chooses it, so this takes Gluon, or an edit of the IR after "
@@ -178,11 +177,11 @@ def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
 
 def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
     accesses = [
-        (one, depth)
-        for one, depth in studied.operations.values()
+        one
+        for one in studied.operations.values()
         if one.opcode in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
     ]
-    return bool(accesses) and all(depth < loops or _is_access_as_good(studied, one, kept) for one, depth in accesses)
+    return bool(accesses) and all(one.loops < loops or _is_access_as_good(studied, one, kept) for one in accesses)
 
 
 def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> bool:

@@ -121,7 +121,7 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
-    value = studied.operations[finding.line][0].operands[0]
+    value = studied.operations[finding.line].operands[0]
     made = next((one for one in makers(studied.module, value) if one.opcode not in _VIEWS), None)
     return made is not None and made.opcode in LOADS
 
@@ -157,7 +157,7 @@ def needs_operations(studied: Studied) -> bool:
     if may_go_through_memory(studied) or may_round(studied):
         return True
     own: dict[tuple[Chain, bool], dict[str, int]] = {}
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         is_global = operation.opcode in ACCESSES
         if (is_global or operation.opcode in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
             own.setdefault((chain, is_global), {})[operation.text] = operation.first_line

@@ -35,12 +35,12 @@ def lane_findings(studied: Studied) -> Iterator[Finding]:
 
 
 def _padded(studied: Studied) -> Iterator[Finding]:
-    if any(one.kind == "dot" for one, _ in studied.operations.values()):
+    if any(one.kind == "dot" for one in studied.operations.values()):
         return
     shares: dict[int, float] = {}
     sizes: dict[int, int] = {}
     for cost in studied.global_costs:
-        access, operation = cost.access, studied.operations[cost.line][0]
+        access, operation = cost.access, studied.operations[cost.line]
         shape = next((kind.shape for kind in (*operation.operand_types, *operation.result_types) if kind.shape), ())
         if access is None or not shape or access.certainty == "range" or not access.element_bytes:
             continue
@@ -69,8 +69,8 @@ def _padded(studied: Studied) -> Iterator[Finding]:
 def _discarded(studied: Studied) -> Iterator[Finding]:
     """Selections between two loads whose condition is the same for whole sectors, of which one is not needed."""
     module = studied.module
-    uses = Counter(value for one, _ in studied.operations.values() for value in one.operands)
-    for select, _ in studied.operations.values():
+    uses = Counter(value for one in studied.operations.values() for value in one.operands)
+    for select in studied.operations.values():
         if select.name != "arith.select" or not select.result_types[0].shape:
             continue
         condition, *sides = select.operands[:3]
@@ -126,7 +126,7 @@ def _scalar(studied: Studied) -> Iterator[Finding]:
     """
     module, warps = studied.module, studied.capture.launch.option("num_warps", 4)
     found: set[int] = set()
-    for loop in sorted((one for one, _ in studied.operations.values()), key=lambda one: -one.first_line):
+    for loop in sorted((one for one in studied.operations.values()), key=lambda one: -one.first_line):
         inside = [one for one in loop.walk() if one is not loop]
         loads = [one for one in inside if one.opcode in LOADS]
         if loop.name != "scf.for" or not loads or any(one.first_line in found or _is_tile(one) for one in inside):

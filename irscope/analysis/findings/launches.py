@@ -103,10 +103,10 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
 
 def _threads(studied: Studied) -> Iterator[Finding]:
     warps = studied.capture.launch.option("num_warps", 4)
-    if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one, _ in studied.operations.values()):
+    if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one in studied.operations.values()):
         return
     sizes: dict[int, tuple[int, int]] = {}
-    for line, (operation, _) in studied.operations.items():
+    for line, operation in studied.operations.items():
         layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is not None and layout.shape:
             elements = prod(layout.shape)
@@ -172,11 +172,11 @@ def _loads(studied: Studied) -> Iterator[Finding]:
 
 def innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
     """(the innermost loop, an operation in it), in the order of the text."""
-    loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
+    loops = [one for one in studied.operations.values() if one.kind == "loop"]
     around = {one.first_line: loop for loop in loops for one in loop.walk() if one is not loop}
     for line, loop in sorted(around.items()):
         if line in studied.operations:
-            yield loop, studied.operations[line][0]
+            yield loop, studied.operations[line]
 
 
 def _reductions(studied: Studied) -> Iterator[Finding]:
@@ -209,7 +209,7 @@ def _atomics(studied: Studied, model: Model, prediction: Prediction) -> Iterator
     distinct = model.execution.distinct
     shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
     conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)
-    for line, (operation, _) in studied.operations.items():
+    for line, operation in studied.operations.items():
         if operation.kind != "atomic" or operation.opcode != "atomic_rmw" or not operation.results:
             continue
         is_tile = bool(operation.result_types[0].shape)

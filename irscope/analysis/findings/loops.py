@@ -16,7 +16,7 @@ from irscope.ir.logs.decisions import AsyncDot, LoadPipelining, PtxasAdvice, Rem
 from irscope.ir.mlir.attributes import NUM_STAGES, read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.uses import OperationUse, read_uses
+from irscope.ir.mlir.uses import read_uses
 from irscope.ir.reach import reached
 from irscope.model.capture import PassSnapshot, stage_named
 from irscope.target import architecture_rank
@@ -156,7 +156,7 @@ def _is_remainder(loop: Operation, alike: Sequence[Operation]) -> bool:
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:
     """The innermost loops around each dot, in the order of the text, but for the remainders of unrolled loops."""
-    loops = [operation for operation, _ in studied.operations.values() if operation.kind == "loop"]
+    loops = [operation for operation in studied.operations.values() if operation.kind == "loop"]
     for operation in loops:
         chain = studied.chain_at(operation.first_line)
         if chain and _is_remainder(operation, [one for one in loops if studied.chain_at(one.first_line) == chain]):
@@ -228,7 +228,7 @@ class _Scheduled:
     @cached_property
     def _copies(self) -> dict[object, int]:
         copies = (*LOADS, "async_copy_global_to_local", "buffer_load_to_local")
-        found = (one for one, loops in self._studied.operations.values() if loops and one.opcode in copies)
+        found = (one for one in self._studied.operations.values() if one.opcode in copies and one.loops)
         return {self._studied.chain_at(one.first_line): one.first_line for one in found}
 
     def findings(self) -> Iterator[Finding]:
@@ -297,7 +297,7 @@ def _stage(operation: Operation) -> int | None:
 def buffers_of(studied: Studied, copy: Operation) -> int:
     """How many buffers in shared memory a copy or a load of a loop has in turn."""
     written = [*copy.operands]
-    for one, _ in studied.operations.values():
+    for one in studied.operations.values():
         if one.opcode == "local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
@@ -323,23 +323,23 @@ _RDNA = ("gfx11", "gfx12")
 
 def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding]:
     """The findings of each dot; `loops`: those of the loads of the same loops, which may say why."""
-    for use in studied.uses.operations:
-        if use.opcode == "dot" and use.result_types:
-            yield from _by_fma(studied, use)
-        elif use.opcode == _ASYNC_DOT:
-            yield from _dot_waited_for(studied, use, loops)
+    for operation in studied.uses.operations:
+        if operation.opcode == "dot" and operation.result_types:
+            yield from _by_fma(studied, operation)
+        elif operation.opcode == _ASYNC_DOT:
+            yield from _dot_waited_for(studied, operation, loops)
     for advice in studied.decisions.all:
         if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
             yield _serialised(studied, advice)
 
 
-def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
-    result, target = use.result_types[0], studied.capture.target
+def _by_fma(studied: Studied, operation: Operation) -> Iterator[Finding]:
+    result, target = operation.result_types[0], studied.capture.target
     if len(result.shape) != 2:
         return
-    if not read_encoding(studied.uses.module.resolve(result.encoding)).is_blocked:
+    if not read_encoding(studied.module.resolve(result.encoding)).is_blocked:
         return
-    dot = studied.dot_as_written(use)
+    dot = studied.dot_as_written(operation)
     kinds = [kind.element for kind in dot.operand_types if kind.form == "tensor"] if dot is not None else []
     element = str(kinds[0]) if kinds else ""
     code, text, causes = "IRS301", "", list[Cause]()
@@ -356,16 +356,18 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         if _is_of_sum(studied):
             causes.append(studied.in_ir(_OF_SUM, dot.first_line, stage="ttir"))
             text = "tl.dot of the two tiles as they are loaded: matrix units take 16-bit operands, or round f32 to TF32"
-    causes += [studied.logged(one) for one in studied.said(use.line, Remark)[:1]]
-    size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
+    causes += [studied.logged(one) for one in studied.said(operation.first_line, Remark)[:1]]
+    size = result.shape[0] * result.shape[1] * operation.layout_types[0].shape[1]
     yield studied.finding(
         code,
-        use.line,
+        operation.first_line,
         "is computed by fused multiply-adds, not by matrix instructions",
         f"{size} multiply-adds, without matrix instructions",
         size >> 8,
         [
-            studied.in_ir(f"its result has a blocked layout, {result.encoding}, for fused multiply-adds", use.line),
+            studied.in_ir(
+                f"its result has a blocked layout, {result.encoding}, for fused multiply-adds", operation.first_line
+            ),
             *causes,
         ],
         [Suggestion(text)] if text else [],
@@ -380,13 +382,12 @@ def _is_of_sum(studied: Studied) -> bool:
     return not any(one.kind == "dot" for one in parse_mlir(studied.capture.begun_text).walk())
 
 
-def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
-    said = [one for one in studied.said(use.line, AsyncDot) if one.reason]
-    if not said or not use.loops:
+def _dot_waited_for(studied: Studied, operation: Operation, loops: Sequence[Finding]) -> Iterator[Finding]:
+    said = [one for one in studied.said(operation.first_line, AsyncDot) if one.reason]
+    if not said or not operation.loops:
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
     if said[0].reason == _NO_BUFFERS:
-        operation, _ = studied.operations[use.line]
         lines = {load.first_line for load in loads_of_dot(studied, operation)}
         for one in loops:
             if one.line in lines:
@@ -394,7 +395,7 @@ def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding
                     Cause(
                         f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined",
                         "ir",
-                        f"line {use.line} of ttgir",
+                        f"line {operation.first_line} of ttgir",
                     ),
                     *one.causes[1:],
                 ]
@@ -402,7 +403,7 @@ def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding
                 break
     yield studied.finding(
         "IRS302",
-        use.line,
+        operation.first_line,
         "blocks each iteration: no overlap with the next one",
         "a wait for the tensor cores in each iteration",
         1,
@@ -413,8 +414,8 @@ def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding
 
 def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     ptx = studied.capture.texts.get("ptx", "")
-    dots = [use for use in studied.uses.operations if use.opcode == _ASYNC_DOT]
-    line = dots[0].line if len(dots) == 1 else 0
+    dots = [one for one in studied.uses.operations if one.opcode == _ASYNC_DOT]
+    line = dots[0].first_line if len(dots) == 1 else 0
     chain = studied.chain_at(line) if line else ()
     if not chain and advice.ptx_line is not None:
         chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
@@ -422,24 +423,22 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     found = studied.about_kernel("IRS303", text, cost, 1 << 8, [studied.logged(advice)], chain=chain)
     if not line:
         return found
-    return replace(
-        found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].operation.results)
-    )
+    return replace(found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].results))
 
 
 def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
-    for one, loops in studied.operations.values():
-        if loops and _waits_for_all(one) and one.operands:
+    for one in studied.operations.values():
+        if one.loops and _waits_for_all(one) and one.operands:
             made = studied.module.maker_of(one.operands[0])
             if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False
 
 
-def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
+def waits_in_loops(studied: Studied) -> int:
     """How many dots are waited for at once in a loop."""
-    return sum(loops > 0 and _waits_for_all(one) for one, loops in operations)
+    return sum(one.loops > 0 and _waits_for_all(one) for one in studied.operations.values())
 
 
 def _waits_for_all(one: Operation) -> bool:
@@ -461,7 +460,8 @@ def may_round(studied: Studied) -> bool:
         return False
     code = read_instructions(studied.capture.texts[stage], stage_named(stage).kind)
     return any(rounds_to_tf32(item.kind, item.opcode) for item in code) and any(
-        use.opcode in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations
+        operation.opcode in _DOTS and not studied.instructions_of(operation.first_line)
+        for operation in studied.uses.operations
     )
 
 
@@ -472,18 +472,18 @@ def _is_asked(dot: Operation) -> bool:
 
 def precision_findings(studied: Studied) -> Iterator[Finding]:
     """The dots that were asked to be TF32, or not asked not to be, and are, with an operand that TF32 cannot hold."""
-    for use in studied.uses.operations:
-        if use.opcode not in _DOTS:
+    for operation in studied.uses.operations:
+        if operation.opcode not in _DOTS:
             continue
-        rounded = sum(rounds_to_tf32(item.kind, item.opcode) for item in studied.instructions_of(use.line))
-        dot = studied.dot_as_written(use) if rounded else None
+        rounded = sum(rounds_to_tf32(item.kind, item.opcode) for item in studied.instructions_of(operation.first_line))
+        dot = studied.dot_as_written(operation) if rounded else None
         if dot is None or not _is_asked(dot):
             continue
         widened = [_widening(studied.written, value) for value in dot.operands[:2]]
         if all(widened):
             continue
         causes = [
-            studied.in_ir(f"compiled to: {rounded} of TF32", use.line, "assembly"),
+            studied.in_ir(f"compiled to: {rounded} of TF32", operation.first_line, "assembly"),
             studied.in_ir('its input_precision is "tf32", which is the default', dot.first_line, stage="ttir"),
         ]
         fix = 'input_precision="tf32x3" or "ieee", if this precision is too low: both are slower'
@@ -497,7 +497,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
         where = "each operand" if not any(widened) else f"operand {widened.index(None)}"
         yield studied.finding(
             "IRS603",
-            use.line,
+            operation.first_line,
             "rounds its f32 operands to TF32, which has 10 bits of mantissa in place of 23",
             # NVIDIA's matrix instructions cut the other bits off: PTX has no `cvt.rna.tf32` before them.
             f"a relative error of less than 2⁻¹⁰ in {where}",

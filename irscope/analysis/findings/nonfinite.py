@@ -45,7 +45,7 @@ def nonfinite_findings(studied: Studied) -> Iterator[Finding]:
         operands = ", ".join(f"{number:.6g}" for number in arose.operands)
         program, element = ", ".join(map(str, arose.program)), list(arose.element)
         where = f"in program ({program})" + (f", element {element}" if element else "")
-        operation = studied.operations[arose.line][0]
+        operation = studied.operations[arose.line]
         yield studied.finding(
             "IRS702",
             arose.line,

@@ -270,7 +270,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     found = occupancy_of(capture) if capture.failure is None else None
     if found is None or not found.ctas_per_sm or not {REGISTERS, SHARED, TENSOR_MEMORY} & set(found.limited_by):
         return
-    has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
+    has_dots = any(one.kind == "dot" for one in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
     if found.warps_per_sm >= few or _has_few_programs(capture, found):
         return

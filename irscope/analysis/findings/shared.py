@@ -16,8 +16,8 @@ from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
 from irscope.ir.logs.decisions import Rematerialisation
 from irscope.ir.mlir.attributes import read_encoding
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.operations import opcode_of
-from irscope.ir.mlir.uses import OperationUse
 from irscope.memory.access import Cost
 from irscope.memory.machine import users_of_shared
 
@@ -35,7 +35,7 @@ _COPIES = ("async_copy_global_to_local", "buffer_load_to_local")
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
-    if not any(use.opcode == _CONVERSION or _is_of_memory(use) for use in studied.uses.operations):
+    if not any(operation.opcode == _CONVERSION or _is_of_memory(operation) for operation in studied.uses.operations):
         return
     heaviest: dict[object, Finding] = {}
     for cost in studied.costs_on_chip:
@@ -53,8 +53,8 @@ def shared_findings(studied: Studied) -> Iterator[Finding]:
     yield from heaviest.values()
 
 
-def _is_of_memory(use: OperationUse) -> bool:
-    return any(kind.form == "memdesc" for kind in use.types)
+def _is_of_memory(operation: Operation) -> bool:
+    return any(kind.form == "memdesc" for kind in operation.layout_types)
 
 
 def _key(finding: Finding) -> object:
@@ -66,7 +66,7 @@ def may_go_through_memory(studied: Studied) -> bool:
 
     False where it is known whose they are.
     """
-    has_any = any(use.opcode == _CONVERSION for use in studied.uses.operations)
+    has_any = any(operation.opcode == _CONVERSION for operation in studied.uses.operations)
     return has_any and any(
         cost.kind == "conversion" and not _has_own(studied, cost) and _is_large_conversion(studied, cost)
         for cost in studied.costs_on_chip
@@ -95,9 +95,9 @@ def _is_large_conversion(studied: Studied, cost: Cost) -> bool:
 
 def _is_result(studied: Studied, cost: Cost) -> bool:
     """Whether it takes the result of matrix units, once, to a layout for its store."""
-    operation, loops = studied.operations[cost.line]
-    kinds = [kind for use in studied.uses.operations if use.line == operation.first_line for kind in use.types[:1]]
-    return not loops and any(read_encoding(studied.uses.module.resolve(kind.encoding)).is_matrix for kind in kinds)
+    operation = studied.operations[cost.line]
+    kinds = operation.layout_types[:1]
+    return not operation.loops and any(read_encoding(studied.module.resolve(kind.encoding)).is_matrix for kind in kinds)
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
@@ -127,7 +127,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.line)}",
         cost.excess,
         causes,
-        [*one_layout(studied, next(use for use in studied.uses.operations if use.line == cost.line))],
+        [*one_layout(studied, studied.operations[cost.line])],
     )
 
 

@@ -18,7 +18,7 @@ from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
+from irscope.ir.mlir.uses import ModuleUses, read_uses
 from irscope.memory.machine import ACCESSES, MemoryInstructions, by_origin, places_by_line, read_machine
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
@@ -64,9 +64,9 @@ class Studied:
             self._kept[read] = read(self)
         return self._kept[read]
 
-    @cached_property
+    @property
     def module(self) -> MlirModule:
-        return parse_mlir(self.ttgir)
+        return self.uses.module
 
     @property
     def written(self) -> MlirModule:
@@ -79,9 +79,9 @@ class Studied:
         return read_uses(self.ttgir)
 
     @cached_property
-    def operations(self) -> dict[int, tuple[Operation, int]]:
-        """Line of the TTGIR → the operation that begins there, and the loops around it."""
-        return {one.first_line: (one, loops) for one, loops in with_loops(self.module)}
+    def operations(self) -> dict[int, Operation]:
+        """Line of the TTGIR → the operation that begins there."""
+        return {one.first_line: one for one in self.module.walk()}
 
     @cached_property
     def global_costs(self) -> Sequence[Cost]:
@@ -176,7 +176,7 @@ class Studied:
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""
-        return read_locations(self.ttgir, "mlir").chain_at(line)
+        return self.uses.locations.chain_at(line)
 
     def chain_as_written(self, line: int) -> Chain:
         """Where an operation of the TTIR comes from."""
@@ -189,7 +189,7 @@ class Studied:
 
     def place_at(self, line: int) -> Place:
         """The chain of an operation of the TTGIR, without the frames of Triton's own library."""
-        return place_in(self.module, read_locations(self.ttgir, "mlir"), line)
+        return self.uses.place_at(line)
 
     @cached_property
     def _instructions(self) -> dict[int, list[Instruction]]:
@@ -204,7 +204,7 @@ class Studied:
         texts = self.capture.texts
         origins, at = places_by_line(texts, stage)
         lines = by_origin(texts[stage], stage, origins)
-        places = {line: (one.name, at[line]) for line, (one, _) in self.operations.items() if at.get(line) in lines}
+        places = {line: (one.name, at[line]) for line, one in self.operations.items() if at.get(line) in lines}
         named = Counter(places.values())
         return {line: lines[own[1]] for line, own in places.items() if named[own] == 1}
 
@@ -215,9 +215,9 @@ class Studied:
         """
         return self._instructions.get(line, [])
 
-    def dot_as_written(self, use: OperationUse) -> Operation | None:
+    def dot_as_written(self, operation: Operation) -> Operation | None:
         """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
-        chain = self.uses.locations.chain_at(use.line)
+        chain = self.chain_at(operation.first_line)
         dots = (one for one in self.written.walk() if one.opcode == "dot" and chain)
         found = [one for one in dots if self.chain_as_written(one.first_line) == chain]
         return found[0] if len(found) == 1 else None
@@ -268,7 +268,7 @@ class Studied:
         lines: Iterable[int] = (),
     ) -> Finding:
         """A finding about an operation of the TTGIR; what is in a loop weighs more, as in the table of costs."""
-        operation, loops = self.operations[line]
+        operation = self.operations[line]
         values = tuple(value.name for value in operation.results or operation.operands[:1])
         return Finding(
             code,
@@ -279,7 +279,7 @@ class Studied:
             self.place_at(line),
             text,
             cost,
-            weight << min(4 * loops, 16),
+            weight << min(4 * operation.loops, 16),
             tuple(causes),
             tuple(suggestions),
             factor,
@@ -316,7 +316,11 @@ class GlobalTraffic:
         loops = [one for one in uses.module.walk() if one.kind == "loop"]
         self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
         """Line → that of the innermost loop around it: an inner loop comes after those around it."""
-        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.opcode in ACCESSES}
+        self._sizes = {
+            operation.first_line: (_bytes_of(operation), operation.loops)
+            for operation in uses.operations
+            if operation.opcode in ACCESSES
+        }
         self._all = sum(_repeated(*row) for row in self._sizes.values())
 
     def bytes_at(self, line: int) -> int:
@@ -346,10 +350,10 @@ def _repeated(size: int, loops: int) -> int:
     return size << min(_ITERATIONS_BITS * loops, _MOST_BITS)
 
 
-def _bytes_of(use: OperationUse) -> int:
+def _bytes_of(operation: Operation) -> int:
     """The bytes of an access: of its pointers' elements, of its result, or of the tile in shared memory."""
-    pointees = [prod(kind.shape) * element_bits(kind.pointee) for kind in use.types if kind.pointee]
-    tiles = [prod(kind.shape) * kind.element_bits for kind in (*use.result_types, *use.types)]
+    pointees = [prod(kind.shape) * element_bits(kind.pointee) for kind in operation.layout_types if kind.pointee]
+    tiles = [prod(kind.shape) * kind.element_bits for kind in (*operation.result_types, *operation.layout_types)]
     return max(pointees or tiles, default=0) // 8
 
 

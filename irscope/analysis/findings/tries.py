@@ -155,7 +155,7 @@ class Tries:
             self._texts[changes] = edited(self._studied.capture, changes[0]) if len(changes) == 1 else None
         if changes not in self._texts:
             source = self._studied.capture.begun_text
-            kernel = self._studied.uses.module.kernel
+            kernel = self._studied.module.kernel
             names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
             written = any(one.kind != "option" for one in changes)
             self._texts[changes] = with_changes(source, names, changes) if written else source
@@ -228,7 +228,7 @@ def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = Fa
     failure = "" if before.failure is not None else _why_not_run(after)
     fits = not failure
     narrower = dict(_narrower(own, other)) if finding.code == "IRS401" else {}
-    loops = own.operations[finding.line][1] if narrower else 0
+    loops = own.operations[finding.line].loops if narrower else 0
     is_better = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
     more = _of_layouts(finding, own, other) if relaid else ()
     effects = (*effects, *narrower, *more, *_others(finding, before, after))
@@ -237,23 +237,23 @@ def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = Fa
 
 def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
     """The accesses to global memory that a compile made narrower, and in how many loops they are."""
-    for one, loops in own.operations.values():
+    for one in own.operations.values():
         if one.opcode in ACCESSES and (was := max(own.machine.widths_of(one), default=0)):
             chain = own.chain_at(one.first_line)
-            same = (at for at, (same, _) in other.operations.items() if same.opcode in ACCESSES)
+            accesses = [same for same in other.operations.values() if same.opcode in ACCESSES]
             widths = [
                 width
-                for at in same
-                if chain and other.chain_at(at) == chain
-                for width in other.machine.widths_of(other.operations[at][0])
+                for same in accesses
+                if chain and other.chain_at(same.first_line) == chain
+                for width in other.machine.widths_of(same)
             ]
             if widths and max(widths) < was:
-                yield f"{was} → {max(widths)} bits per thread of {one.name} (line {one.first_line} of ttgir)", loops
+                yield f"{was} → {max(widths)} bits per thread of {one.name} (line {one.first_line} of ttgir)", one.loops
 
 
 def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]:
     """How the conversions of a kernel, and the instructions of the access, change by another layout."""
-    counts = [Counter(one.opcode for one, _ in each.operations.values())["convert_layout"] for each in (own, other)]
+    counts = [Counter(one.opcode for one in each.operations.values())["convert_layout"] for each in (own, other)]
     rows = [("conversions", *counts)]
     widths = [_widths(finding, each) for each in (own, other)] if finding.code == "IRS103" else []
     if widths and all(widths):
@@ -288,7 +288,7 @@ def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
 
 def _widths(finding: Finding, studied: Studied) -> Counter[int]:
     found = Counter[int]()
-    for one, _ in studied.operations.values():
+    for one in studied.operations.values():
         if one.opcode in ACCESSES and studied.chain_at(one.first_line) == finding.chain:
             found += studied.machine.widths_of(one)
     return found
@@ -328,8 +328,8 @@ def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:
 def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
     copies = [
         one
-        for one, loops in studied.operations.values()
-        if loops
+        for one in studied.operations.values()
+        if one.loops
         and (one.name == finding.operation or one.opcode in LOADS)
         and studied.chain_at(one.first_line) == finding.chain
     ]
@@ -338,9 +338,9 @@ def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
 
 
 def _waits(_: Finding, studied: Studied) -> _Measured | None:
-    if not any(one.opcode == "warp_group_dot" for one, _ in studied.operations.values()):
+    if not any(one.opcode == "warp_group_dot" for one in studied.operations.values()):
         return None
-    waits = waits_in_loops([*studied.operations.values()])
+    waits = waits_in_loops(studied)
     return _Measured(waits, f"{waits} dots that block immediately")
 
 

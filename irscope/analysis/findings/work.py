@@ -150,7 +150,7 @@ def _masked(studied: Studied) -> Iterator[Finding]:
             continue
         lines = studied.lines_from([studied.chain_as_written(wanted[0].first_line)])
         around = studied.chain_as_written(loop.first_line)
-        loops = [line for line, (one, _) in studied.operations.items()
+        loops = [line for line, one in studied.operations.items()
                  if one.kind == "loop" and studied.chain_at(line) == around]  # fmt: skip
         if not lines or not loops:
             continue
@@ -163,7 +163,7 @@ def _masked(studied: Studied) -> Iterator[Finding]:
             [studied.in_ir(witness, wanted[0].first_line, "evaluated", stage="ttir")],
             [Suggestion("end (or begin) the loop where the mask does: for a causal mask at (program id + 1) × rows")],
             factor=1 / max(1 - share, 0.05),
-            lines=(one.first_line for one in studied.operations[loops[0]][0].walk()),
+            lines=(one.first_line for one in studied.operations[loops[0]].walk()),
         )
 
 
@@ -213,7 +213,7 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
         lines = studied.lines_from(studied.chain_as_written(one.first_line) for one in (product, *sums))
         if not lines:
             continue
-        loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
+        loops = [one for one in studied.operations.values() if one.kind == "loop"]
         around = [loop for loop in loops if any(each.first_line == lines[0] for each in loop.walk())]
         about = lines
         if sums[0].kind != "reduction" and around:
@@ -275,7 +275,7 @@ def _is_sum(module: MlirModule, one: Operation, product: Operation, spread: list
 
 def _transposed(studied: Studied) -> Iterator[Finding]:
     reported = set[object]()
-    for line, (operation, _) in studied.operations.items():
+    for line, operation in studied.operations.items():
         if operation.opcode not in (*LOADS, *_COPIES) or (key := studied.chain_at(line) or line) in reported:
             continue
         target = _buffer_of(studied, operation)
@@ -352,7 +352,7 @@ def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[l
         load = next((one for one in makers(studied.written, value) if one.opcode in ("load", "descriptor_load")), None)
         chain = studied.chain_as_written(load.first_line) if load is not None else ()
         found.append([
-            line for line, (one, _) in studied.operations.items()
+            line for line, one in studied.operations.items()
             if chain and line in inside and one.opcode in ACCESSES and studied.chain_at(line) == chain
         ])  # fmt: skip
     return found

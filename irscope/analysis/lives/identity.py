@@ -17,7 +17,7 @@ from irscope.analysis.diff.reorder import matched
 from irscope.ir.columns import read_body
 from irscope.ir.locations.model import TextLocations, columns_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.reach import reached
+from irscope.ir.reach import Unions, reached
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, PassSnapshot
 
@@ -203,7 +203,7 @@ class Compared:
         paired = {line for line, _ in pairs}, {line for _, line in pairs}
         items = [*pairs, *((line, -1) for line in lefts if line not in paired[0])]
         items += [(-1, line) for line in rights if line not in paired[1]]
-        lots = _Unions(len(items))
+        lots = Unions(len(items))
         asks_all = len(pairs) * len(items) <= _MOST_RIVALS
         for index, (one, other) in enumerate(pairs):
             for second in (*range(index), *range(len(pairs), len(items))):
@@ -400,21 +400,6 @@ class _Side:
     def lines_within(self, place: Place) -> list[int]:
         """The operations that come from a place, inlined further or not."""
         return self._within.get(place, [])
-
-
-class _Unions:
-    """Numbers in groups that are joined."""
-
-    def __init__(self, count: int) -> None:
-        self._above = [*range(count)]
-
-    def root(self, index: int) -> int:
-        while self._above[index] != index:
-            self._above[index] = index = self._above[self._above[index]]
-        return index
-
-    def join(self, one: int, other: int) -> None:
-        self._above[self.root(one)] = self.root(other)
 
 
 @lru_cache(maxsize=4)

@@ -19,7 +19,6 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.tokens import python_name
-from irscope.ir.mlir.uses import with_loops
 from irscope.layout.rows import own_shape
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
@@ -75,21 +74,20 @@ class _RoleText:
         return parse_mlir(self.text)
 
     @cached_property
-    def operations(self) -> Mapping[int, tuple[Operation, int]]:
-        found = ((one, loops) for one, loops in with_loops(self._module) if one.opcode in _FAMILIES)
-        return {one.first_line: (one, loops) for one, loops in found}
+    def operations(self) -> Mapping[int, Operation]:
+        return {one.first_line: one for one in self._module.walk() if one.opcode in _FAMILIES}
 
     def roles_at(self, line: int) -> tuple[Role, ...]:
-        operation, _ = self.operations[line]
+        operation = self.operations[line]
         family = _FAMILIES[operation.opcode]
         return tuple(role for role in _ROLES[family] if self.tile_of(line, role) is not None)
 
     def tile_of(self, line: int, role: Role) -> Tile | None:
-        value = self._value(self.operations[line][0], role)
+        value = self._value(self.operations[line], role)
         return None if value is None else self._tile(value)
 
     def name_of(self, line: int, role: Role) -> str:
-        value = self._value(self.operations[line][0], role)
+        value = self._value(self.operations[line], role)
         return python_name(value.name) if value is not None else ""
 
     def _value(self, operation: Operation, role: Role) -> Value | None:
@@ -235,7 +233,7 @@ def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Mo
         MainValue(
             role,
             roles.name_of(line, role),
-            roles.operations[line][0].name,
+            roles.operations[line].name,
             line_text(place_of(locations.chain_at(line), file)),
         )
         for line, role in chosen
@@ -271,13 +269,13 @@ def of_stages(movie: Movie, stages: Collection[str]) -> Movie:
 def _chosen(roles: _RoleText) -> list[tuple[int, Role]]:
     """(line, role) of the main values: of the dots in the innermost loops, of the largest loads and stores."""
     ranked: dict[str, list[int]] = {"dot": [], "load": [], "store": []}
-    for line, (operation, _) in roles.operations.items():
+    for line, operation in roles.operations.items():
         if (family := _family_of(operation.name)) is not None and roles.roles_at(line):
             ranked[family].append(line)
 
     def rank(line: int) -> tuple[int, int, int]:
         size = max(prod(tile.shape) for role in roles.roles_at(line) if (tile := roles.tile_of(line, role)))
-        return -roles.operations[line][1], -size, line
+        return -roles.operations[line].loops, -size, line
 
     for lines in ranked.values():
         lines.sort(key=rank)
@@ -302,7 +300,7 @@ def _held(seen: _RoleText, role: Role, sight: _Sight, *, is_early: bool) -> Held
     if not lines:
         return Held("not yet" if is_early else "gone")
     tiles = tuple(dict.fromkeys(tile for line in lines if (tile := seen.tile_of(line, role)) is not None))
-    names = tuple(dict.fromkeys(seen.operations[line][0].name for line in lines))
+    names = tuple(dict.fromkeys(seen.operations[line].name for line in lines))
     state = "unclear" if not sight.is_certain else "several" if len(lines) > 1 else "there"
     return Held(state, names, lines, tiles)
 

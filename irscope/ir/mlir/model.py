@@ -28,7 +28,7 @@ from irscope.ir.mlir.operations import (
     operation_info,
 )
 from irscope.ir.mlir.tokens import AliasTable, parameters_of, trailing_location, types_of
-from irscope.ir.mlir.types import Type, parse_type
+from irscope.ir.mlir.types import Type, parse_type, read_types
 from irscope.ir.syntax import Body
 
 _UNKNOWN = Type("opaque", "")
@@ -115,6 +115,11 @@ class Operation:
         """Its kind: a load, a dot, a barrier, …; None for one that the table does not know."""
         info = operation_info(self.name)
         return info.kind if info is not None else None
+
+    @property
+    def loops(self) -> int:
+        """The number of loops around it."""
+        return self._module.loops_around[self]
 
     @property
     def is_of_triton(self) -> bool:
@@ -290,6 +295,12 @@ class Operation:
         end = self.closing
         return types_of(end if " : " in end else self.text)
 
+    @property
+    def layout_types(self) -> tuple[Type, ...]:
+        """Every type with a layout in its first and its closing line, in order."""
+        own = f"{self.text} {self.closing}"
+        return tuple(read_types(own.partition(" = ")[2] if self.results else own)) if "<" in own else ()
+
     # ── what stands in it ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -356,6 +367,17 @@ class MlirModule:
     def walk(self) -> Iterator[Operation]:
         for operation in self.operations:
             yield from operation.walk()
+
+    @cached_property
+    def loops_around(self) -> Mapping[Operation, int]:
+        found: dict[Operation, int] = {}
+        waiting = [(operation, 0) for operation in self.operations]
+        while waiting:
+            operation, loops = waiting.pop()
+            found[operation] = loops
+            inner = loops + (operation.kind == "loop")
+            waiting += [(one, inner) for one in operation.children]
+        return found
 
     def definition(self, value: Value) -> Operation | None:
         """The operation whose result, or whose block's argument, a value is; None if there is none."""

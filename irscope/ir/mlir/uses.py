@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -11,102 +11,33 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.passing import Passing
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
-from irscope.ir.mlir.types import Type, read_types
+from irscope.ir.mlir.types import Type
 from irscope.ir.reach import reached
 
-# ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class OperationUse:
-    """An operation whose text names at least one type with a layout."""
-
-    operation: Operation
-    result_types: tuple[Type, ...]
-    types: tuple[Type, ...]
-    """Every type with a layout in its text, in order."""
-    text: str
-    """Its first and its closing line, without the location."""
-    loops: int = 0
-
-    @property
-    def line(self) -> int:
-        """1-based, in the text."""
-        return self.operation.first_line
-
-    @property
-    def name(self) -> str:
-        return self.operation.name
-
-    @property
-    def opcode(self) -> str:
-        return self.operation.opcode
+# ── The operations of a TTGIR module that have layouts ────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class ModuleUses:
-    """The operations of a module with layouts, and the type of each value."""
+    """The operations of a module whose text names a type with a layout, and where they come from."""
 
     module: MlirModule
-    operations: tuple[OperationUse, ...] = ()
-    values: dict[Value, Type] = field(default_factory=dict[Value, Type])
-    """Value → type, for values with a layout."""
+    operations: tuple[Operation, ...] = ()
     locations: TextLocations = field(default_factory=TextLocations)
 
     def place_at(self, line: int) -> Place:
-        return place_in(self.module, self.locations, line)
-
-
-def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
-    """The lines of the user's code that a line of a module comes from, innermost first."""
-    kernel = module.kernel
-    own = locations.chain_at(kernel.first_line) if kernel is not None else ()
-    return place_of(locations.chain_at(line), own[0].file if own else "")
+        """The lines of the user's code that a line of the module comes from, innermost first."""
+        kernel = self.module.kernel
+        own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
+        return place_of(self.locations.chain_at(line), own[0].file if own else "")
 
 
 @lru_cache(maxsize=4)
 def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)
-    operations: list[OperationUse] = []
-    values: dict[Value, Type | None] = {}
-    for operation, loops in with_loops(module):
-        if "<" in operation.text or "<" in operation.closing:
-            use = _read_operation(operation, loops)
-            values.update(zip(operation.results, map(_with_layout, operation.result_types), strict=True))
-            if use.types:
-                operations.append(use)
-        for region in operation.regions:
-            for block in region.blocks:
-                values.update((argument, _with_layout(module.type_of(argument))) for argument in block.arguments)
-    known = {value: kind for value, kind in values.items() if kind is not None}
-    return ModuleUses(module, tuple(operations), known, read_locations(text, "mlir"))
-
-
-def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
-    """Every operation with the number of loops around it, in preorder."""
-    waiting = [(operation, 0) for operation in reversed(module.operations)]
-    while waiting:
-        operation, loops = waiting.pop()
-        yield operation, loops
-        inner = loops + (operation.kind == "loop")
-        waiting.extend(
-            (one, inner)
-            for region in reversed(operation.regions)
-            for block in reversed(region.blocks)
-            for one in reversed(block.operations)
-        )
-
-
-def _read_operation(operation: Operation, loops: int) -> OperationUse:
-    own = f"{operation.text} {operation.closing}".rstrip()
-    types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
-    results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
-    return OperationUse(operation, results, types, own, loops)
-
-
-def _with_layout(kind: Type) -> Type | None:
-    return next(iter(read_types(kind.text)), None)
+    operations = tuple([one for one in module.walk() if one.layout_types])
+    return ModuleUses(module, operations, read_locations(text, "mlir"))
 
 
 # ── Whether a kernel reads or writes through each pointer parameter, by following the values of its IR ──────────────

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.model import InFlight
-from irscope.analysis.resources import instruction_families
+from irscope.analysis.resources import assembly_of, instruction_families
 from irscope.analysis.source.annotations import AnnotatedCode, annotate
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
@@ -79,7 +79,7 @@ def facts_of(
         time,
         occupancy_of(capture),
         instruction_families(capture),
-        next((stage for stage in ("sass", "amdgcn", "ptx") if stage in capture.stages), ""),
+        assembly_of(capture),
         live_registers(capture),
         tile,
         of_dot,

@@ -16,7 +16,7 @@ from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.lives.operations import OperationLife
 from irscope.analysis.movie.make import FollowedOperations, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
-from irscope.analysis.resources import instruction_families, resource_rows
+from irscope.analysis.resources import WRITTEN, assembly_of, instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import undamaged
 from irscope.ir.locations.model import Chain, Frame, line_text
@@ -431,7 +431,7 @@ def packed_memory(capture: Capture, costs: Iterable[Cost]) -> dict[str, Any]:
     allocations = known_allocations(capture)
     memory = Memory(
         tuple(cost for cost in costs if cost.kind != "conversion"),
-        next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), ""),
+        assembly_of(capture, WRITTEN),
         tuple(dict.fromkeys(row.reason for row in capture.operations if row.reason)),
         tuple(map(_over_time, allocations)),
         for_page(timeline_svg(f"{capture.name} {capture.target}", allocations)) if allocations else "",

@@ -11,7 +11,7 @@ from typing import Any
 
 from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
 from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
-from irscope.model.capture import Capture
+from irscope.analysis.resources import assembly_of
 from irscope.model.plain import picked
 from irscope.render.text.tables import (
     WIDE,
@@ -318,7 +318,7 @@ def render_comparison(
     """
     parts = [_header(comparison), _stage_table(comparison, width, color)]
     parts += _rows("resources", comparison.resources, width, color)
-    if all(_has_assembly(one) for one in (comparison.left, comparison.right)):
+    if assembly_of(comparison.left) and assembly_of(comparison.right):
         parts += _rows("instructions", comparison.instructions, width, color)
     parts += _line_table(comparison)
     parts += _pass_table(comparison, width, color)
@@ -365,10 +365,6 @@ def _stage_table(comparison: Comparison, width: int | None, color: bool) -> str:
         changed += [f"{more} more"] if more > 0 else []
         rows.append([stage.stage, stage.state, operations, ", ".join(changed) or stage.summary])
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
-
-
-def _has_assembly(capture: Capture) -> bool:
-    return any(name in capture.stages for name in ("sass", "amdgcn", "ptx"))
 
 
 def _rows(title: str, changes: Sequence[Change], width: int | None, color: bool) -> list[str]:

@@ -77,7 +77,7 @@ def test_two_counts_of_shared_accesses_agree(name: str) -> None:
     """The wavefronts by the two layouts of an access, and by the addresses that its PTX computes."""
     one = capture(name)
     uses, machine = read_uses(one.text("ttgir")), read_machine(one)
-    works, at = SharedWorks(one, uses, machine), {use.line: use for use in uses.operations}
+    works, at = SharedWorks(one, uses, machine), {use.first_line: use for use in uses.operations}
     for cost in costs_of(one):
         work = works.of(at[cost.line]) if cost.line in at and "minimum_wavefronts" in cost.figures else None
         if work is not None:

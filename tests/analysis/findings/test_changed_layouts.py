@@ -24,7 +24,7 @@ def test_a_layout_along_its_own_dimension_is_itself(name: str) -> None:
     """Those of accesses are what `coalesce` had built for their shapes."""
     studied = Studied(load(DATA / f"{name}.irscope"))
     seen = set[str]()
-    for operation, _ in studied.operations.values():
+    for operation in studied.operations.values():
         layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is None or layout.threads is None or not layout.encoding.text.startswith("#ttg.blocked<"):
             continue

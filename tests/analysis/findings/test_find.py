@@ -218,6 +218,6 @@ def test_the_log_of_conversions_is_asked_for_where_more_than_what_was_loaded_is_
         "",
     ]
     studied = Studied(_capture(source="module {\n}\n", ttgir="\n".join(lines)))
-    (line,) = (one for one, (operation, _) in studied.operations.items() if operation.name == "ttg.convert_layout")
+    (line,) = (one for one, operation in studied.operations.items() if operation.name == "ttg.convert_layout")
     needs = log_needs(studied, [studied.finding("IRS401", line, "", "", 1, ())])
     assert needs == LogNeeds(("tritongpu-remove-layout-conversions",) if asked else ())
