@@ -211,7 +211,7 @@ def tiles(x_ptr, y_ptr, m, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr, KIND: t
     row = tl.program_id(0) * ROWS
     for column in range(0, n, COLUMNS):
         # Rows and columns outside are read as zero, and not written.
-        tile = x.load([row - 3, column + 5])
+        tile = x.load([row - 3, column + 8])
         if KIND == "add":
             y.atomic_add([row, column], tile)
         elif KIND == "max":

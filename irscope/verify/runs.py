@@ -18,6 +18,7 @@ from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.memory.addresses.parts import program_at
 from irscope.model.capture import Capture
+from irscope.target import Target, architecture_rank
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.earlier import MOST_WAITING, EmptyMemory
 from irscope.verify.slices import address_slice
@@ -99,7 +100,8 @@ class LaunchRuns:
         arguments = Arguments(text.module, inputs, argument_paths(self.capture))
         bounds = Bounds(text.module, arguments)
         unwritten = UnwrittenReads(self._empty.rows(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
+        tile_bytes = _tile_bytes(self.capture.target) if text is self._front else 1
+        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten), tile_bytes)
         kind: ViolationKind = "misaligned"
         ended: WrongProgram | None = None
         try:
@@ -198,6 +200,11 @@ class LaunchRuns:
         program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
         ends = operations or ((tracer.step,) if tracer.step is not None else ())
         return tuple(self._witness(text, operation, program, ()) for operation in ends)
+
+
+def _tile_bytes(target: Target) -> int:
+    """At multiples of how many bytes tiles begin: of TMA 16, else it is an illegal instruction (triton #8657)."""
+    return 16 if target.backend == "cuda" and architecture_rank(target.arch) >= architecture_rank("90") else 1
 
 
 def sentence(error: Exception) -> str:

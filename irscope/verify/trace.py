@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from irscope.errors import NotRun
+from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.reach import all_users
+from irscope.machine.accesses import tile_place
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.memory import GlobalMemory, ObservedAccess
@@ -181,7 +182,9 @@ def reaches_output(module: MlirModule, operation: Operation) -> bool | None:
 class Tracer:
     """Wraps the machine's executors: skips what decides no access, and tells a listener of each access."""
 
-    def __init__(self, module: MlirModule, slices: AddressSlice, listener: Listener) -> None:
+    def __init__(self, module: MlirModule, slices: AddressSlice, listener: Listener, tile_bytes: int = 1) -> None:
+        """`tile_bytes`: at multiples of these tiles of a descriptor begin, and rows of its tensor."""
+        self._tile_bytes = tile_bytes
         self._skipped, self._assumed, self._possible = slices.skipped, slices.assumed, slices.possible
         self._listener = listener
         self._sync = sync_operations(module)
@@ -208,6 +211,8 @@ class Tracer:
                     self._listener.begin(machine.memory)
                 x, y, z = machine.program_ids
                 self._numbers = (machine, x + machine.grid[0] * (y + machine.grid[1] * z))
+            if self._tile_bytes > 1 and step.group("desc"):
+                self._refuse_misaligned(step, frame)
             results = executor(machine, step, frame)
             if id(step.operation) in self._possible:
                 # What may not be executed orders nothing.
@@ -221,6 +226,15 @@ class Tracer:
             return results
 
         return execute
+
+    def _refuse_misaligned(self, step: Step, frame: Bindings) -> None:
+        tensor, offsets, _ = tile_place(step, frame)
+        rows = [(one, "has rows that are {} bytes apart") for one in tensor.strides[:-1]]
+        for elements, what in ((offsets[-1], "begins at byte {} of its row"), *rows):
+            places = elements.astype(np.int64).reshape(-1) * tensor.dtype.itemsize
+            wrong = places[places % self._tile_bytes != 0]
+            if wrong.size:
+                raise WrongProgram(f"a tile {what.format(wrong[0])}, not a multiple of {self._tile_bytes}")
 
     @staticmethod
     def _pointer(step: Step) -> int:

@@ -64,6 +64,20 @@ def described_tiles_overlap(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def described_from_column_four(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 4]))
+
+
+@triton.jit
+def described_from_column_five(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 5]))
+
+
+@triton.jit
 def described_by_host(source, target, BLOCK: tl.constexpr):
     target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 0]))
 
@@ -607,6 +621,8 @@ def main() -> None:
     described[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_too_large[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_tiles_overlap[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
+    for kernel in (described_from_column_four, described_from_column_five):
+        kernel[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     for kernel in (described_by_host, described_by_host_overlap):
         # The last rows of a larger tensor, and a tensor whose last tile is cut off.
         tensors = floats(90, 16)[30:], floats(60, 16)
