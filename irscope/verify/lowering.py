@@ -92,7 +92,8 @@ def clear_common_nans(one: Mapping[str, Array], two: Mapping[str, Array], *other
     """Set to zero, in all of them, what is a NaN in both: one result. A NaN of a single side stays."""
     for name, tensor in one.items():
         if is_float(tensor.dtype):
-            both = np.isnan(tensor) & np.isnan(two[name])
+            with np.errstate(invalid="ignore"):
+                both = np.isnan(tensor) & np.isnan(two[name])
             for side in (one, two, *others):
                 side[name][both] = 0
 

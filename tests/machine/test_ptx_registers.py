@@ -69,5 +69,5 @@ def test_a_number_has_the_bits_that_it_states() -> None:
     text = PTX.format(small="", address=6).replace("mov.b32 %r6, 64;", "shr.u64 %r6, 0dFFF0000000000000, 56;")
     (function,) = parse_ptx(text)
     listener = _Writes()
-    PtxCta(function, 32, {}, (0, 0, 0), (1, 1, 1), listener, CtaMemory(), lambda item: None).run(1000)
+    PtxCta(function, 32, {}, (0, 0, 0), (1, 1, 1), listener, CtaMemory(), {}).run(1000)
     assert listener.addresses == [0xFF] * 32
