@@ -56,7 +56,8 @@ def test_the_ptx_of_specialised_warps_means_the_same(target: str) -> None:
 
 @pytest.mark.newest
 def test_gathers_and_scaled_products_mean_the_same() -> None:
-    found = {(one.name, verify_lowering(one).answer): one.text("ptx") for one in recorded(MORE, "cuda:100")}
+    chosen = [one for one in recorded(MORE, "cuda:100") if one.name in ("rows_by_descriptors", "scaled_dot")]
+    found = {(one.name, verify_lowering(one).answer): one.text("ptx") for one in chosen}
     assert "tile::gather4" in found["rows_by_descriptors", "same"]
     assert "tile::scatter4" in found["rows_by_descriptors", "same"]
     assert "block_scale" in found["scaled_dot", "same"]
