@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ from irscope.device.measurement import Agreement
 from irscope.errors import IrscopeError, NotRun, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.agreement import agreement_of, moved_runs
-from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.captured import Inputs, captured_inputs, launched_grid, recorded_results, run_text
 from irscope.machine.launch import RunLimits
 from irscope.machine.values import Array
@@ -336,9 +336,6 @@ _PTX_INSTRUCTIONS = 200_000
 """Of each program."""
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
-_ORDER = 2.0**-16
-"""Of a tensor's largest element: what the order of a product's sums changes, which tensor cores leave open."""
-_MATRIX_INSTRUCTIONS = ("mma.sync", "wgmma.mma_async", "tcgen05.mma")
 _launches: list[tuple[str, Capture]] = []
 """(script, capture) of each launch, which child processes inherit."""
 
@@ -383,24 +380,7 @@ def _ptx_against(capture: Capture) -> Agreement:
         {name: left[name].astype(float) + (row[name].astype(float) - plain[name].astype(float)) for name in left}
         for row in moved
     ]
-    found = agreement_of(first, left, around, reference, "moved inputs")
-    if found.verdict == "different" and any(one in capture.text("ptx") for one in _MATRIX_INSTRUCTIONS):
-        return replace(found, verdict="close") if _order_explains(left, reference) else found
-    return found
-
-
-def _order_explains(left: Mapping[str, Array], reference: Mapping[str, Array]) -> bool:
-    for name, found in left.items():
-        if not is_float(found.dtype):
-            if (found != reference[name]).any():
-                return False
-            continue
-        one, two = found.astype(float), reference[name].astype(float)
-        last = 2.0 ** (1 - float_bits(found.dtype)) * np.abs(one)
-        allowed = _ORDER * np.max(np.abs(one), initial=0.0, where=np.isfinite(one)) + 2 * last
-        if not ((one == two) | (np.abs(one - two) <= allowed)).all():
-            return False
-    return True
+    return agreement_of(first, left, around, reference, "moved inputs")
 
 
 def hardware_ptx(target: str, jobs: int, scripts: Sequence[Path]) -> int:

@@ -21,6 +21,7 @@ from irscope.cli.output import Destination, emit
 from irscope.cli.show import NONE_EXPLAINED, View, show_captures
 from irscope.cli.streams import say
 from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.machine import has_machine
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
@@ -48,18 +49,18 @@ def dump(
         raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
     captures = (captures_of if via is None else captures_via_mlir_dump)(subject, record_options)
     has_summary = view.is_summary and to.path is None and not to.as_json
-    code = show_captures(captures, view, to, explained=_explained(captures) if has_summary else NONE_EXPLAINED)
-    if has_summary and (text := _safety(captures)):
+    is_studied = has_summary and has_machine()
+    code = show_captures(captures, view, to, explained=_explained(captures) if is_studied else NONE_EXPLAINED)
+    if is_studied and (text := _safety(captures)):
         emit(text)
     return tell_failures(captures) or code
 
 
 def _explained(captures: StoredCaptures) -> Mapping[str, Explanation]:
     """Explanations of a few captures, without another compile: predictions and findings in the order of `why`."""
-    from irscope.machine import has_machine
     from irscope.verify.launches import MOST_BRIEFLY
 
-    if len(captures) > MOST_BRIEFLY or not has_machine():
+    if len(captures) > MOST_BRIEFLY:
         return NONE_EXPLAINED
     from irscope.api.explain import Explainer
 

@@ -188,8 +188,7 @@ def summary(captures: StoredCaptures, color: bool | None, explained: Mapping[str
         if len(captures) <= _MOST_STUDIED:
             capture, known = file.load(), explained.get(outlines[-1].facts.id)
             note_findings(capture, quick_findings(capture) if known is None else known.findings, findings)
-    times = {id_: one.time.prediction for id_, one in explained.items()}
-    predicted = {id_: time.seconds if time is not None else None for id_, time in times.items()}
+    predicted = {id_: time.seconds for id_, one in explained.items() if (time := one.time.prediction) is not None}
     return render_summary(outlines, findings, predicted, width=table_width(), color=colored(color))
 
 

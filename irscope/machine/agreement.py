@@ -2,8 +2,8 @@
 
 The baseline is run again on inputs that are perturbed by one unit in the last place, up or down at random, with
 functions that hardware approximates, products that may be fused and the sums of matrix units moved by as much as these
-may be off, and with its programs in reverse order. A deviation that is a few times as large as those are is rounding;
-of integers, and of what the moved runs leave alone, only equal bits are the same.
+may be off. A deviation that is a few times as large as those are is rounding; of integers, and of what the moved runs
+leave alone, only equal bits are the same.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -49,7 +49,7 @@ _ERRORS: Mapping[Callable[..., Any], Callable[[_Wide], _Wide]] = {
 
 _TRUNCATED = {1: (13, 8), 2: (23, 64), 4: (23, 64)}
 """Bytes of an operand's element → bits to which a matrix unit truncates its sums, and products along k by which it may
-be off by as much again."""
+be off by as much again: chosen so that sums which are truncated so, and an H200's, are within (docs/truth.md)."""
 
 
 def _fusable(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -114,14 +114,16 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
 
 
 def moved_runs(
-    run: Callable[[Inputs, Arithmetic], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
-) -> list[dict[str, Array]]:
+    run: Callable[[Inputs, Arithmetic], dict[str, Array]], inputs: Callable[[], Inputs], seed: int,
+    inputs_alone: bool = False,
+) -> list[dict[str, Array]]:  # fmt: skip
     """What a baseline leaves with its arithmetic off, and in all runs but the first its inputs by one last place.
 
-    Directions are those of the seed.
+    Directions are those of the seed. `inputs_alone`: `run` ignores the arithmetic, so there is no run without moved
+    inputs.
     """
     results: list[dict[str, Array]] = []
-    for number in range(MOVED_RUNS):
+    for number in range(int(inputs_alone), MOVED_RUNS):
         random = np.random.default_rng((seed, number))
         moved = inputs()
         # The first has the inputs themselves: what is off in them might cancel what is off in the arithmetic.

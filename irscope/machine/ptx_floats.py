@@ -170,15 +170,7 @@ def _converted(suffixes: Sequence[str], operands: Sequence[_Integers]) -> _Integ
     # cvt.rn.f16x2.f32 d, a, b: a gives the upper half.
     floats = [one for operand in reversed(operands) for one in elements(operand, given, lanes)]
     floats = [one if whole is None else whole(one.astype(np.float64)) for one in floats]
-    return packed([_toward_zero(one, made) for one in floats] if "rz" in modifiers else floats, made)
-
-
-def _toward_zero(floats: Array, dtype: np.dtype[Any]) -> Array:
-    """Floats of a type that are not larger than the given ones."""
-    nearest = convert_float(floats, dtype)
-    is_larger = np.abs(nearest.astype(np.float64)) > np.abs(floats.astype(np.float64))
-    bits = np.ascontiguousarray(nearest).view(f"u{dtype.itemsize}")
-    return (bits - is_larger).astype(bits.dtype).view(dtype)
+    return packed([convert_float(one, made, "rtz") for one in floats] if "rz" in modifiers else floats, made)
 
 
 def _of_warp(suffixes: Sequence[str], values: _Integers) -> _Integers | None:

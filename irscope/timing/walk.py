@@ -189,7 +189,9 @@ class _Group:
             return at + 1
         if base == "RET" and self.returns:
             back, self.active = self.returns.pop()
-            self.visits = {head: visits for head, visits in self.visits.items() if head not in program.called}
+            for every in (self.visits, self.tiles):
+                for head in program.called & every.keys():
+                    del every[head]
             return back
         if base in ("BRX", "BRXU", "JMP", "RET"):
             if table := program.tables.get(at):
@@ -546,9 +548,8 @@ class _Group:
             if begin == len(self.trace):
                 # These left by this branch.
                 each = np.where(rows, 0, each)
-        window = 1
-        while (window < self.stages + 2 or not is_regular) and window + 2 < len(visits):
-            window += 1
+        most = len(visits) - 2
+        window = max(min(self.stages + 2, most) if is_regular else most, 1)
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         if self.passed is not None:
             self.passed(lines_accessed(self.trace[second.place : last.place]) * len(self.rows) * count)

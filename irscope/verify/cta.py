@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -173,11 +174,12 @@ class CtaVerifier:
 
         Raises NotRun where the accesses cannot be followed.
         """
-        try:
+        order = None
+        if self.code[1] == "ptx":
             # Where values are not computed, addresses may be.
-            makes = _GlobalValues if self.code[1] == "ptx" else _GlobalAccesses
-            order = self._global_order(makes, program, addresses, granule, most)
-        except NotRun:
+            with suppress(NotRun):
+                order = self._global_order(_GlobalValues, program, addresses, granule, most)
+        if order is None:
             try:
                 order = self._global_order(_GlobalAccesses, program, addresses, granule, most)
             except NotRun as error:
@@ -197,12 +199,10 @@ class CtaVerifier:
             raise NotRun("global memory of clusters of CTAs is not followed by thread")
         order = SharedOrder(threads, _MOST_SHARED_BYTES, 16)
         order.follow_global(addresses, granule)
-        has_values = makes is _GlobalValues
-        memory = (
-            CtaGlobal(self._memory, len(self._storages))
-            if has_values
-            else _Contents(self._memory, self._known_ranges())
-        )
+        if makes is _GlobalValues:
+            memory = CtaGlobal(self._memory, len(self._storages))
+        else:
+            memory = _Contents(self._memory, self._known_ranges())
         place = program_at(program, self.grid)
         parameters, descriptors = self._parameters(function)
         makes(function, threads, parameters, place, self.grid, order, memory, descriptors).run(most)

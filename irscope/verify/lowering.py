@@ -114,7 +114,7 @@ def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int) ->
         first, own, *noisy = [{name: tensor.copy() for name, tensor in side.items()} for side in sides]
         clear_common_nans(own, after, first, *noisy)
         with np.errstate(all="ignore"):
-            noise = "runs on inputs perturbed by one unit in the last place"
+            noise = "runs with moved inputs and approximations"
             return _LoweredRun(agreement_of(first, own, noisy, after, noise), own, after)
 
     before, moved = run(inputs()), moved_runs(run, inputs, 0)

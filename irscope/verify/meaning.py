@@ -428,7 +428,7 @@ class _Comparison:
         found = self._run(after, 1, programs[1], number)
         moved = moved_runs(
             lambda inputs, _: self._run_limited(before, 0, inputs, programs[0]),
-            partial(self._varied, 0, number), 0,
+            partial(self._varied, 0, number), 0, inputs_alone=True,
         )  # fmt: skip
         agreement = agreement_of(
             baseline, baseline, moved, found, "runs on inputs perturbed by one unit in the last place"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_the_summary_is_about_all_launches_or_says_of_which(
 @pytest.mark.newest
 @pytest.mark.triton
 def test_the_summary_has_the_findings_of_why_in_their_order(stored: str) -> None:
-    """With costs, the worst first, and the predicted time as a column; without NumPy those that need none."""
+    """With costs, the worst first, and the predicted time as a column."""
     shown = CliRunner().invoke(main_group(), ["dump", stored])
     (whole,) = json.loads(CliRunner().invoke(main_group(), ["why", stored, "--tries", "0", "--json"]).stdout)
     expected = [one for one in whole["findings"] if one["share"] is None or one["share"] >= LEAST_SHARE][:3]
@@ -71,3 +72,17 @@ def test_the_summary_has_the_findings_of_why_in_their_order(stored: str) -> None
     header, line = shown.stdout[shown.stdout.index("#  id") :].split("\n")[:2]
     assert header.split()[-1] == "predicted"
     assert line.endswith(duration_text(whole["time"]["predicted_s"]))
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+def test_without_numpy_the_summary_has_neither_predictions_nor_a_verdict(
+    stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("irscope.cli.dump.has_machine", lambda: False)
+    for name in ("irscope.api.explain", "irscope.verify.launches"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = CliRunner().invoke(main_group(), ["dump", stored])
+    assert result.exit_code == 0, result.output
+    assert "gathers" in result.stdout
+    assert not {"predicted", "verify:"} & {*result.stdout.split()}

@@ -53,7 +53,7 @@ def _worst(found: Findings, *, several: bool) -> str:
 
 
 def render_summary(
-    captures: Sequence[Outline], findings: Findings, predicted: Mapping[str, float | None], *, width: int | None,
+    captures: Sequence[Outline], findings: Findings, predicted: Mapping[str, float], *, width: int | None,
     color: bool,
 ) -> str:  # fmt: skip
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources.
