@@ -145,6 +145,7 @@ class CtaWatch:
         """Of the CTAs that have it."""
         self.with_several_addresses: set[int] = set()
         """Instructions of which the lanes of a warp access more than one address."""
+        self._fronts: dict[tuple[object, ...], tuple[float, float]] = {}
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
 
@@ -158,7 +159,7 @@ class CtaWatch:
             return _phase(item, state, active)
         if active is not None and not active.any():
             return Access(kind, is_on=0.0)
-        on = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, active.shape[1])).any(axis=1).mean())
+        on = 1.0 if active is None else float(active.any(axis=1).mean())
         if kind in ("bulk", "bulk store"):
             return replace(_bulk(item, state, kind), is_on=on)
         if kind.startswith("local"):
@@ -172,7 +173,7 @@ class CtaWatch:
             target, source = (found.value(state) if (found := address_of(one)) else None for one in operands[:2])
             found = self._global(index, operands[-1], item, state, active, kind)
             width = width_of(item.opcode)
-            fronts, ideal = _wavefronts(target, width, active, 32)
+            fronts, ideal = self._wavefronts(target, width, active, 32)
             if "BYPASS" not in item.opcode and target is not None and source is not None:
                 fronts = _copy_wavefronts(source, target, width, active)
             return replace(found, wavefronts=fronts, ideal_wavefronts=ideal, is_on=on)
@@ -183,10 +184,21 @@ class CtaWatch:
             address = address_of(operands[0]) if operands else None
             value = address.value(state) if address is not None else None
             width = 16 if matrix else width_of(item.opcode)
-            fronts = _wavefronts(value, width, None if matrix else active, count)
+            fronts = self._wavefronts(value, width, None if matrix else active, count)
             is_store = base.startswith("ST")
             return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_store=is_store, is_on=on)
         return replace(self._global(index, operands[0] if operands else "", item, state, active, kind), is_on=on)
+
+    def _wavefronts(self, value: Array | None, width: int, active: Array | None, lanes: int) -> tuple[float, float]:
+        """Those of `_wavefronts`, which are the same where all addresses are as many words further."""
+        if value is None:
+            return _wavefronts(None, width, active, lanes)
+        apart = value[:4] - (value[0, 0] & -4)
+        mask = b"" if active is None else active[:4].tobytes()
+        key = (apart.tobytes(), apart.shape, width, mask, lanes)
+        if key not in self._fronts:
+            self._fronts[key] = _wavefronts(value, width, active, lanes)
+        return self._fronts[key]
 
     def spread(self, array: int, is_store: bool) -> float:
         """The bytes of the lines that the CTA accesses of an argument, for each byte of its sectors there."""
@@ -232,7 +244,7 @@ class CtaWatch:
         count, lines, pairs, new, others = (self._parts @ np.array(counts) / live).tolist()
         conflicts, passes, fronts = 1.0, 0.0, 0.0
         if kind == "load":
-            fronts = _wavefronts(value, width, active, 32)[0]
+            fronts = self._wavefronts(value, width, active, 32)[0]
         if kind == "atomic":
             conflicts, passes = _collisions(value, mask, live)
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):

@@ -168,7 +168,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
         shown, consecutive = _sample(ctas, at_once, middle)
         tiles = TileWatch()
         rows = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
-        work = _work(program, launch.state(*rows, 1), stages, tiles)
+        work = _work(program, launch.state(*rows, 1), 1, tiles)
         return shown, consecutive, tiles, work.reshape(2, len(shown), len(leaders)).sum(axis=2)
 
     middle = NeighbourWatch(grid).cta
@@ -195,7 +195,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
 
     def walk_neighbours() -> None:
         rows = np.repeat(neighbours.ctas, warps), np.tile(np.arange(warps), len(neighbours.ctas))
-        for group in walk(program, launch.state(*rows, 32), neighbours, stages):
+        for group in walk(program, launch.state(*rows, 32), neighbours):
             weights = zip(group.trace, group.weights(), strict=True)
             neighbours.weigh((entry.payload, times) for entry, times in weights if isinstance(entry, Observed))
 

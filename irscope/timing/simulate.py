@@ -150,7 +150,7 @@ class _Multiprocessor:
         self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         """Of each unit of a scheduler: the part of a cycle that warps use it now."""
-        self.active: list[list[tuple[float, int, dict[int, float], float]]] = [[] for _ in range(clock.schedulers)]
+        self.active: list[list[tuple[float, int, tuple[tuple[int, float], ...], float]]] = [[] for _ in range(clock.schedulers)]
         """(end, order, cycles of each unit, the part of a cycle that each of them takes) of the steps that go on."""
         self.heap: list[tuple[float, int, _Warp]] = []
         self.order = 0
@@ -165,6 +165,7 @@ class _Multiprocessor:
         self.multiplies = [False] * clock.schedulers
         """Whether a scheduler has had such instructions."""
         self.dram, self.l2 = Utilisation(), Utilisation()
+        self.collision = clock.collision
 
     def push(self, warp: _Warp, time: float) -> None:
         warp.time = time
@@ -188,10 +189,7 @@ class _Multiprocessor:
         heap = self.heap
         while heap:
             time, _, warp = heapq.heappop(heap)
-            while True:
-                after = self.step(warp, time)
-                if after is None:
-                    break
+            while (after := self.step(warp, time)) is not None:
                 if heap and after > heap[0][0]:
                     self.push(warp, after)
                     break
@@ -251,30 +249,33 @@ class _Multiprocessor:
         load, active = self.load[warp.scheduler], self.active[warp.scheduler]
         while active and active[0][0] <= ready:
             _, _, use, part = heapq.heappop(active)
-            for unit, cycles in use.items():
+            for unit, cycles in use:
                 load[unit] -= cycles * part
-        for unit, cycles in step.use.items():
+        uses = step.uses
+        for unit, cycles in uses:
             # What others do meanwhile falls on this warp's instructions, and in order each delay is the whole warp's.
-            delay += cycles * (load[unit] if load[unit] < 1.0 else 1.0)
+            busy = load[unit]
+            delay += cycles * (busy if busy < 1.0 else 1.0)
             free = own[unit]
-            free = (free if free > ready else ready) + cycles * scale
-            own[unit] = free
+            own[unit] = free = (free if free > ready else ready) + cycles * scale
             if free > latest:
                 latest, why = free, UNITS[unit]
         if step.shuffles:
             free = self.queue(SHARED, ready, step.shuffles)
             if free > latest:
                 latest, why = free, UNITS[SHARED]
-        done = max(done + delay * self.clock.collision, latest)
+        done += delay * self.collision
+        if latest > done:
+            done = latest
         if step.fma and self.multiplies[warp.scheduler] and own[TENSOR] > ready:
             self.delay_tensor(warp.scheduler, ready, done, step.fma)
         length = done - ready
         if length > 0:
             part = scale / length
-            for unit, cycles in step.use.items():
+            for unit, cycles in uses:
                 load[unit] += cycles * part
             self.order += 1
-            heapq.heappush(active, (done, self.order, step.use, part))
+            heapq.heappush(active, (done, self.order, uses, part))
             self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)

@@ -80,7 +80,8 @@ class OneStep:
     awaited: tuple[int, ...] = ()
     """Scoreboards that must be clear before."""
     stall: float = 0.0
-    use: dict[int, float] = field(default_factory=dict[int, float])
+    uses: tuple[tuple[int, float], ...] = ()
+    """(unit, cycles) of all its instructions."""
     fma: float = 0.0
     """Cycles of the FMA pipe by additions and multiplications of float32."""
     shuffles: float = 0.0
@@ -133,6 +134,7 @@ class _Builder:
         steps: list[OneStep] = []
         current: OneStep | None = None
         outstanding = 0
+        use: dict[int, float] = {}
         # When each pipe takes this warp's next instruction: in order, one that waits for its pipe holds up all others.
         taken: dict[int, float] = {}
 
@@ -141,6 +143,7 @@ class _Builder:
         def close() -> None:
             nonlocal current
             if current is not None:
+                current.uses = tuple(use.items())
                 steps.append(current)
                 current = None
 
@@ -162,9 +165,9 @@ class _Builder:
             if current is None:
                 current = OneStep(index, tuple(board for board in range(6) if waits >> board & 1))
                 taken.clear()
+                use.clear()
             stall = max(control.stall if control is not None else 2, 1, fetches[place])
             current.last = index
-            use = current.use
             use[ISSUE] = use.get(ISSUE, 0.0) + self.clock.issue
             pipe, cycles = self._pipe(index)
             if pipe >= 0:

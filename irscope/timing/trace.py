@@ -144,18 +144,21 @@ def turn_of(values: Sequence[Array | None]) -> tuple[int, Array] | None:
 
     `values`: at the beginning of each iteration.
     """
-    known: list[Array] = []
+    fewest = 2 if len(values) > _FEW else 1
     # At the first iteration a register may still hold something else.
-    for value in reversed(values[1:] if len(values) > _FEW else values):
+    values = values[1:] if len(values) > _FEW else values
+    last = values[-1]
+    if last is not None and len(values) > fewest + 1 and all(value is last for value in values):
+        return 1, np.zeros(last.shape, np.int64)
+    known: list[Array] = []
+    for value in reversed(values):
         if value is None:
             break
         known.append(value.astype(np.int64) if value.dtype == np.bool_ else value)
-    fewest = 2 if len(values) > _FEW else 1
     for period in range(1, len(known) - fewest):
         grown = known[0] - known[period] & 0xFFFFFFFF
-        if all(
-            np.array_equal(grown, known[at] - known[at + period] & 0xFFFFFFFF) for at in range(1, len(known) - period)
-        ):
+        pairs = ((known[at], known[at + period]) for at in range(1, len(known) - period))
+        if all(np.array_equal(grown, value - before & 0xFFFFFFFF) for value, before in pairs):
             return period, grown
     return None
 

@@ -57,6 +57,8 @@ def split_operands(text: str) -> tuple[str, ...]:
     text = " ".join(text.split())
     if not text:
         return ()
+    if not any(bracket in text for bracket in _OPENING):
+        return tuple([part.strip() for part in text.split(",")])
     parts: list[str] = []
     depth = start = 0
     for position, character in enumerate(text):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from irscope.ir.asm.instructions import CONTROL, CodeLabel, ControlInfo, Function, Instruction, LiveRegisters
 from irscope.ir.asm.operands import split_operands
@@ -157,11 +158,15 @@ def parse_sass(text: str) -> tuple[SassFunction, ...]:
 
 def parse_sass_instruction(text: str) -> Instruction | None:
     """Read one instruction without what stands beside it: `@!P1 BRA `(.L_x_0)`; None if it has another form."""
-    match = _INSTRUCTION.match(text.strip())
+    return _instruction(text.strip())
+
+
+def _instruction(text: str, **place: Any) -> Instruction | None:
+    match = _INSTRUCTION.match(text)
     if match is None:
         return None
     operands = split_operands(match["operands"] or "")
-    return Instruction(match["opcode"], operands, match["predicate"] or "", kind="sass")
+    return Instruction(match["opcode"], operands, match["predicate"] or "", kind="sass", **place)
 
 
 class _SassReader:
@@ -261,14 +266,15 @@ class _SassReader:
         live: LiveRegisters | None = None,
     ) -> bool:
         text = match["text"].strip()
-        item = parse_sass_instruction(text)
-        if item is None:
-            return False
-        if self.awaited is not None:  # the chain was cut short: its last frame is known from the one before
-            self.location, self.awaited = (*self.location, self.awaited), None
+        # Where the chain of locations was cut short, its last frame is known from the one before.
+        location = self.location if self.awaited is None else (*self.location, self.awaited)
         start = self.start + match.start("text") + len(match["text"]) - len(match["text"].lstrip())
         place = {"line": number, "span": (start, start + len(text)), "offset": int(match["offset"], 16)}
-        self.instructions.append(replace(item, **place, control=control, live=live, location=self.location))
+        item = _instruction(text, **place, control=control, live=live, location=location)
+        if item is None:
+            return False
+        self.location, self.awaited = location, None
+        self.instructions.append(item)
         return True
 
     def _take_words(self, text: str) -> None:

@@ -65,6 +65,7 @@ def sass_flow(opcode: str) -> Flow:
     return _FLOWS.get(opcode.partition(".")[0], "next")
 
 
+@lru_cache(1 << 12)
 def sass_access(template: str) -> RegisterAccess | None:
     """The register accesses of a line; None if it is not an instruction."""
     match = _LINE.match(template)
