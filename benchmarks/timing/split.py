@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 Part = Literal[
-    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review", "wide"
+    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review",
+    "wide",
 ]  # fmt: skip
 PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {

@@ -344,7 +344,7 @@ def _covariances(
     )
 )
 def wide_covariances(config: Config) -> Launch:
-    """Predicted covariances of 150,001 Kalman filters of 16 states, F P Fᵀ + Q, float32 by TF32, three of them or FMA."""
+    """Predicted covariances of 150,001 Kalman filters of 16 states, F P Fᵀ + Q, float32: TF32, three or FMA."""
     count, states = config.get("count", 150001), 16
     tensors = normal(count, states, states), normal(count, states, states), normal(states, states)
     tiles = triton.cdiv(count, config["BATCH"])
@@ -387,7 +387,7 @@ def _separable(
     )
 )
 def wide_separable(config: Config) -> Launch:
-    """3 × 3 by channel with bias and ReLU6, then 1 × 1: 256 images of 14 × 14, 384 channels into 96, float16 (MobileNet)."""
+    """3 × 3 by channel with ReLU6, then 1 × 1: 256 images of 14 × 14, 384 channels to 96, float16 (MobileNet)."""
     images, side, channels, out = config.get("images", 256), config.get("side", 14), config.get("channels", 384), 96
     x, taps = normal(images, side, side, channels, dtype=_HALF), normal(9, channels, dtype=_HALF)
     weights = normal(channels, dtype=_HALF), normal(channels, out, dtype=_HALF)
