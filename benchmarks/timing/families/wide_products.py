@@ -127,7 +127,7 @@ def _int8_offsets(
         w_ptrs = w_ptr + column[None, :] * K + inner[:, None]
         total = tl.zeros((BLOCK_M, BLOCK_N), tl.int32)
         for _ in range(0, K, BLOCK_K):
-            total = tl.dot(tl.load(x_ptrs), tl.load(w_ptrs), total)
+            total = tl.dot(tl.load(x_ptrs), tl.load(w_ptrs), total, out_dtype=tl.int32)
             x_ptrs += BLOCK_K
             w_ptrs += BLOCK_K
         live = row < M
