@@ -305,8 +305,8 @@ def _host_descriptors(
     )
 )
 def wide_host_descriptors(config: Config) -> Launch:
-    """Queries, keys and values of 4,096 tokens, 6,144 from 4,096, bfloat16, by descriptors of the host, persistent."""
-    m, n, k = config.get("m", 4096), config.get("n", 6144), config.get("k", 4096)
+    """Queries, keys and values of 3,000 tokens, 6,144 from 4,096, bfloat16, by descriptors of the host, persistent."""
+    m, n, k = config.get("m", 3000), config.get("n", 6144), config.get("k", 4096)
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     descriptors = [
         TensorDescriptor.from_tensor(normal(m, k, dtype=_BRAIN), [block_m, block_k]),
