@@ -6,7 +6,8 @@ whose names begin with `specialized_` have specialised warps, which are modelled
 and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
 measured time, and those of `blind_` after them in the same way.
 Those of `everyday_` came next, in the same way: kinds of kernels that are written most days. Those of `review_` came
-last, in the same way: kernels that libraries contain and users tune, good configurations and poor ones.
+after them, in the same way: kernels that libraries contain and users tune, good configurations and poor ones. Those of
+`wide_` came last, in the same way: each has 26 configurations of one problem.
 """
 
 from __future__ import annotations
