@@ -193,7 +193,7 @@ def _padded_slope(
     combine(
         BLOCK_M=(32, 64, 128),
         BLOCK_N=(32, 64, 128),
-        num_warps=(2, 4, 8),
+        num_warps=(4, 8),
         num_stages=(1, 2, 3),
     )
 )
