@@ -49,7 +49,7 @@ def main() -> None:
     termed.add_argument("--part", default="h200")
     checked = commands.add_parser(
         "check",
-        help="compare the fresh, unseen, held-out, blind, everyday and review families with torch, at small sizes",
+        help="compare the fresh, unseen, held-out, blind, everyday, review and wide families with torch",
     )
     checked.add_argument("--each", type=int, default=1, help="configurations of each family")
     checked.add_argument("--only", default="", help="names of families, separated by commas")
@@ -82,6 +82,7 @@ def main() -> None:
         import benchmarks.timing.checking_held_out
         import benchmarks.timing.checking_review
         import benchmarks.timing.checking_unseen
+        import benchmarks.timing.checking_wide_products
         import benchmarks.timing.families
         from benchmarks.timing.checking import check
 

@@ -1,8 +1,8 @@
 """Families against torch, at small sizes: on this machine's GPU, else on irscope's virtual GPU that computes.
 
-Each function below and in `checking_unseen`, `checking_held_out`, `checking_blind`, `checking_everyday` and
-`checking_review` is named like its family. It takes the arguments of a launch as they were before it and as they are
-after it, and the configuration; it returns pairs of what the kernel stored and what torch computes.
+Each function below and in the other modules `checking_*` is named like its family. It takes the arguments of a launch
+as they were before it and as they are after it, and the configuration; it returns pairs of what the kernel stored and
+what torch computes.
 """
 
 from __future__ import annotations
