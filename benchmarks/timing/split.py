@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 Part = Literal[
-    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review"
+    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review",
+    "wide",
 ]  # fmt: skip
 PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {
@@ -28,6 +29,7 @@ _PREFIXES: dict[str, Part] = {
     "blind_": "blind",
     "everyday_": "everyday",
     "review_": "review",
+    "wide_": "wide",
 }
 
 SEED = 35

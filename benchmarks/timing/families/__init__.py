@@ -29,6 +29,8 @@ from benchmarks.timing.families import (
     unseen_images,
     unseen_products,
     unseen_sequences,
+    wide_data,
+    wide_rows,
 )
 
 __all__ = [
@@ -60,4 +62,6 @@ __all__ = [
     "unseen_images",
     "unseen_products",
     "unseen_sequences",
+    "wide_data",
+    "wide_rows",
 ]
