@@ -82,6 +82,7 @@ def main() -> None:
         import benchmarks.timing.checking_held_out
         import benchmarks.timing.checking_review
         import benchmarks.timing.checking_unseen
+        import benchmarks.timing.checking_wide_data
         import benchmarks.timing.checking_wide_products
         import benchmarks.timing.families
         from benchmarks.timing.checking import check

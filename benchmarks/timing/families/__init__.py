@@ -30,7 +30,9 @@ from benchmarks.timing.families import (
     unseen_products,
     unseen_sequences,
     wide_attention,
+    wide_data,
     wide_products,
+    wide_rows,
 )
 
 __all__ = [
@@ -63,5 +65,7 @@ __all__ = [
     "unseen_products",
     "unseen_sequences",
     "wide_attention",
+    "wide_data",
     "wide_products",
+    "wide_rows",
 ]
