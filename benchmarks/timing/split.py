@@ -6,7 +6,8 @@ whose names begin with `specialized_` have specialised warps, which are modelled
 and kernels of released libraries. Those of `held_` came after all of these, without sight of the model or of any
 measured time, and those of `blind_` after them in the same way.
 Those of `everyday_` came next, in the same way: kinds of kernels that are written most days. Those of `review_` came
-last, in the same way: kernels that libraries contain and users tune, good configurations and poor ones.
+after them, in the same way: kernels that libraries contain and users tune, good configurations and poor ones. Those of
+`shelf_` came last, in the same way: kernels of more released libraries.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 Part = Literal[
-    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review"
+    "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review",
+    "shelf",
 ]  # fmt: skip
 PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {
@@ -28,6 +30,7 @@ _PREFIXES: dict[str, Part] = {
     "blind_": "blind",
     "everyday_": "everyday",
     "review_": "review",
+    "shelf_": "shelf",
 }
 
 SEED = 35
