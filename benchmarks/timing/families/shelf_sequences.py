@@ -129,7 +129,7 @@ def shelf_fla_means() -> Any:
     return (256, 64), x, out, None, None, 16384
 
 
-@released("fla", "ops/rwkv7/channel_mixing", "rwkv_seq_mix_kernel", batch_size=8, hidden_dim=2560, BLOCK_SIZE=1024)
+@released("fla", "ops/rwkv7/channel_mixing", "rwkv_seq_mix_kernel", BLOCK_SIZE=1024)
 def shelf_fla_mix() -> Any:
     """Each step mixed with the one before it, 8 × 4,096 of 2,560 bfloat16."""
     x, out = normal(8, 4096, 2560, dtype=_BRAIN), empty(8, 4096, 2560, dtype=_BRAIN)
