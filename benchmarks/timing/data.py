@@ -33,3 +33,8 @@ def empty(*shape: int, dtype: Any = torch.float32) -> torch.Tensor:
 def zeros(*shape: int, dtype: Any = torch.float32) -> torch.Tensor:
     """Allocate an accumulator."""
     return torch.zeros(*shape, device="cuda", dtype=dtype)
+
+
+def table(values: Any, dtype: Any = torch.int32) -> torch.Tensor:
+    """Put numbers, or a tensor made on the host, on the GPU."""
+    return torch.as_tensor(values, dtype=dtype).to("cuda")

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.timing.libraries` downloads the releases with pip and writes each kernel, with what it uses of its
 library, to a file of `build/libraries`: importing a library would import all that it depends on, and a machine that
-measures needs no network then. `families.library_*` hold the sizes: they are those of models and data that the
-libraries are used for, and the configuration is one that the library itself launches or tunes over.
+measures needs no network then. `families.library_*` and `families.shelf_*` hold the sizes: they are those of models
+and data that the libraries are used for, and the configuration is one that the library itself launches or tunes over.
 """
 
 from __future__ import annotations
@@ -29,10 +29,32 @@ RELEASES = {
     "conch": "conch-triton-kernels==1.3",
     "cut_cross_entropy": "cut-cross-entropy==25.1.1",
     "fbgemm_gpu": "fbgemm-gpu-cpu==1.9.0",
+    "fla": "fla-core==0.6.0",
     "flag_gems": "flag-gems==5.0.2",
+    "flash_kmeans": "flash-kmeans==0.3.1",
+    "flash_sinkhorn": "flash-sinkhorn==0.4.1",
+    "flashlib": "flashlib==0.4.0",
+    "flashnn": "flashnn==0.1.1",
+    "gptq_triton": "gptq-triton==0.0.4",
+    "hilbertsfc": "hilbertsfc==0.5.1",
+    "ibu_boost": "ibu-boost==0.1.1",
+    "lanczos_triton": "lanczos-triton==0.1.0",
+    "late_interaction_kernels": "late-interaction-kernels==0.4.5",
+    "liger_kernel": "liger-kernel==0.8.5",
     "lightllm": "lightllm==0.0.1",
+    "localcorr": "localcorr==0.1.1",
+    "mingru": "mingru-scans==0.2.0",
+    "mlstm_kernels": "mlstm-kernels==2.0.6",
+    "moe_ops": "moe-ops==0.1.0",
     "sglang": "sglang==0.5.10.post1",
+    "spconv_triton": "spconv-triton==1.0.0",
+    "torch_fps": "torch-fps==0.6.0",
     "torchao": "torchao==0.18.0",
+    "torchnorm": "torchnorm==0.1.2",
+    "transformer_engine": "transformer-engine==2.20.2",
+    "tridec": "tridec==0.2.2",
+    "triton_augment": "triton-augment==0.3.0",
+    "unsloth": "unsloth==2026.10.9",
 }
 """The requirement of each package."""
 
@@ -204,7 +226,13 @@ def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a module, also those of its conditions and trials."""
     for statement in body:
         yield statement
-        for inner in ("body", "orelse", "handlers") if isinstance(statement, (ast.If, ast.Try)) else ():
+        inners = ("body", "orelse", "handlers") if isinstance(statement, (ast.If, ast.Try)) else ()
+        test = ast.unparse(statement.test) if isinstance(statement, ast.If) else ""
+        if "environ" in test:
+            inners = ("orelse", "body")  # Variables of the environment are as they are by default.
+        if "__name__" in test:
+            inners = ("orelse",)
+        for inner in inners:
             for one in getattr(statement, inner, []):
                 yield from _top(one.body) if isinstance(one, ast.ExceptHandler) else _top([one])
 

@@ -7,7 +7,8 @@ and kernels of released libraries. Those of `held_` came after all of these, wit
 measured time, and those of `blind_` after them in the same way.
 Those of `everyday_` came next, in the same way: kinds of kernels that are written most days. Those of `review_` came
 after them, in the same way: kernels that libraries contain and users tune, good configurations and poor ones. Those of
-`wide_` came last, in the same way: each has 26 configurations of one problem.
+`wide_` and `shelf_` came last, in the same way: 26 configurations of one problem each, and kernels of more released
+libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Literal, get_args
 
 Part = Literal[
     "tuning", "validation", "fresh", "specialized", "unseen", "libraries", "held_out", "blind", "everyday", "review",
-    "wide",
+    "wide", "shelf",
 ]  # fmt: skip
 PARTS: tuple[Part, ...] = get_args(Part)
 _PREFIXES: dict[str, Part] = {
@@ -31,6 +32,7 @@ _PREFIXES: dict[str, Part] = {
     "everyday_": "everyday",
     "review_": "review",
     "wide_": "wide",
+    "shelf_": "shelf",
 }
 
 SEED = 35
