@@ -134,7 +134,7 @@ def measure_here(work: list[tuple[str, int]], captures: Path, results: Path) -> 
                 row |= {"status": "failed", "message": failure.read_text()[:300]}
             else:
                 row |= _row(name, number, flushed, clock) | {"capture": capture_name(name, number)}
-            stream.write(json.dumps(row) + "\n")
+            stream.write(json.dumps(row, default=str) + "\n")
             stream.flush()
 
 
@@ -185,5 +185,5 @@ def measure(work: list[tuple[str, int]], captures: Path, results: Path, command:
             last = (errors.strip().splitlines() or [""])[-1][:300]
             row = {"family": name, "number": number, "config": dict(FAMILIES[name].configs[number])}
             with results.open("a") as stream:
-                stream.write(json.dumps(row | {"status": "fault", "message": last}) + "\n")
+                stream.write(json.dumps(row | {"status": "fault", "message": last}, default=str) + "\n")
             print(f"fault in {name} {number}: {last}", flush=True)
