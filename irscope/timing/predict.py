@@ -242,8 +242,10 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
         cycles /= 1 - sum(slower * max(busy[unit] - least, 0.0) for unit, least, slower in _SLOWING)
     # Multiprocessors without a CTA count too.
     limits = [one if unit in (L2, DRAM, ATOMICS) else one * active / clock.units for unit, one in enumerate(busy)]
-    limits[DRAM] *= clock.dram_efficiency
-    limits[SHARED] = demand.l1_throughput * share / cycles * active / clock.units
+    limits[DRAM] = (moved + evicted) / cycles / (clock.dram_bytes_per_s / clock.clock_hz)
+    # Of L1 while the multiprocessors have CTAs: fewer of these in the last wave.
+    present = ctas / clock.units / most / max(balance, 1.0) if active == clock.units else 1.0
+    limits[SHARED] = demand.l1_throughput * share / cycles * active / clock.units / present
     limits[L2] = demand.l2_throughput * share / cycles
     return _Timed(cycles, first, demand, busy, limits, ctas / (clock.units * execution.resident), resident, balance)
 

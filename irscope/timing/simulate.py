@@ -29,6 +29,7 @@ from irscope.timing.steps import (
     OneStep,
     Rates,
     Steps,
+    Uses,
     costs_of,
     rates_of,
     wgmma_cost,
@@ -150,7 +151,7 @@ class _Multiprocessor:
         self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
         """Of each unit of a scheduler: the part of a cycle that warps use it now."""
-        self.active: list[list[tuple[float, int, tuple[tuple[int, float], ...], float]]] = [[] for _ in range(clock.schedulers)]
+        self.active: list[list[tuple[float, int, Uses, float]]] = [[] for _ in range(clock.schedulers)]
         """(end, order, cycles of each unit, the part of a cycle that each of them takes) of the steps that go on."""
         self.heap: list[tuple[float, int, _Warp]] = []
         self.order = 0

@@ -20,7 +20,7 @@ from irscope.timing.walk import Observed, Skip
 
 __all__ = [
     "ATOMICS", "DRAM", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand",
-    "OneStep", "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of",
+    "OneStep", "Rates", "Steps", "Uses", "costs_of", "demand_of", "rates_of", "steps_of",
     "uses_tensor_cores", "wgmma_cost",
 ]  # fmt: skip
 
@@ -56,10 +56,20 @@ _L1_OF = {"store": 1.6, "copy": 0.55, "atomic": 4.5}
 _L1_OF_WGMMA = 0.8
 """What a wavefront of an access, or of wgmma's operands, takes of the data pipe in Nsight Compute's throughput of L1,
 where that is not one."""
-_L2_READ, _L2_STORED, _L2_FILLED, _L2_LINE = 0.78, 2.3, 0.67, 6.9e-12
-"""Likewise of L2: the part of its rate that a byte takes which is read, or stored; that of DRAM's peak which a byte
-takes that DRAM reads; and the seconds of looking up a line. All of these are fitted to launches on an H200, whose
-throughputs of L1 and L2 they reproduce to 6 and 7 % of the peak in the mean (docs/timing.md)."""
+_REQUESTS = {
+    "load": (0.0, 0.5), "copy": (0.0, 0.5), "bulk": (0.31, 0.0), "store": (0.7, 1.27), "local store": (0.7, 1.27),
+    "bulk store": (0.87, 0.0), "atomic": (1.06, 0.8),
+}  # fmt: skip
+"""Likewise of L1's port for requests to L2, by what it takes for a sector and for a line."""
+_L2_SENT, _L2_LOOKUP = 0.95, 6.2e-12
+"""Likewise of L2: what a byte takes, of its rate, that it sends; and the seconds of looking up a line."""
+_L2_READ, _L2_STORED, _L2_ADDED, _L2_FILLED, _L2_LINE = 0.45, 1.58, 2.27, 1.68, 3.0e-12
+"""What takes as much of L2's rate between its two partitions, which Nsight Compute's breakdown does not list: a byte
+that is read, stored, added, or read from DRAM, and a line. Half of what DRAM and the multiprocessors send lies in the
+other partition: L2 counts 1.5 sectors for one that is stored, and 0.5 more for one that DRAM reads. All of these are
+fitted to launches on an H200 (docs/timing.md)."""
+_LINES_COUNTED = 1.5
+"""Lines that L2 looks up for one that is stored or added to."""
 _STORED, _STORING = 1.3, 0.75
 """What a wavefront of a store to shared memory takes of the data pipe, and what a store to global memory takes beyond
 the wavefronts of its sectors: by least squares over 228 launches that Nsight Compute profiled on an H200
@@ -71,6 +81,10 @@ _LINES = 3.7
 """Lines that L1 looks up in a cycle: 32 lanes on 32 lines and as many banks take 8.7 cycles (`--only again`)."""
 
 
+Uses = tuple[tuple[int, float], ...]
+"""(unit, cycles) of all instructions of a step."""
+
+
 @dataclass(slots=True)
 class OneStep:
     """Instructions of one warp without a wait between them, and what ends them."""
@@ -80,8 +94,7 @@ class OneStep:
     awaited: tuple[int, ...] = ()
     """Scoreboards that must be clear before."""
     stall: float = 0.0
-    uses: tuple[tuple[int, float], ...] = ()
-    """(unit, cycles) of all its instructions."""
+    uses: Uses = ()
     fma: float = 0.0
     """Cycles of the FMA pipe by additions and multiplications of float32."""
     shuffles: float = 0.0
@@ -325,9 +338,9 @@ class Demand:
     written_bytes: float
     """Of the bytes of DRAM: those that are written."""
     l1_throughput: float
-    """Cycles of L1 as Nsight Compute counts its throughput."""
+    """Cycles of L1 as Nsight Compute counts its throughput: of its data pipe, or of its port for requests."""
     l2_throughput: float
-    """Cycles of L2 likewise: what DRAM reads passes through it too, and each line is looked up."""
+    """Cycles of L2 likewise: of what passes between its partitions, of what it sends, or of looking up lines."""
 
 
 def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -> dict[int, float]:
@@ -391,7 +404,7 @@ def rates_of(clock: Clock, active: int) -> Rates:
 def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
     """What one CTA asks of each unit."""
     total = [0.0] * len(UNITS)
-    l1 = l2 = dram = written = throughput = lines = 0.0
+    l1 = l2 = dram = written = requests = between = sent = lines = 0.0
     builder = _Builder(execution, clock)
     total[START] = clock.cta_start
     for group in execution.groups:
@@ -415,13 +428,18 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                 l1 += times * fronts * _L1_OF_WGMMA
             if isinstance(entry, Observed) and entry.payload is not None:
                 access: Access = entry.payload
-                is_store = "store" in access.kind
+                is_store, is_atomic = "store" in access.kind, access.kind == "atomic"
                 beyond = access.missed * access.is_on * times
                 l2 += access.sectors * SECTOR * beyond
-                served = 1.0 if is_store or access.kind == "atomic" else execution.in_step.get(access.array, 1.0)
-                part = _L2_STORED if is_store or access.kind == "atomic" else _L2_READ
-                throughput += access.sectors * SECTOR * beyond * served * part / rates.l2
-                lines += access.lines * beyond * served
+                of_sector, of_line = _REQUESTS.get(access.kind, (0.0, 0.0))
+                requests += (of_sector * access.sectors + of_line * access.lines) * beyond
+                if is_store or is_atomic:
+                    between += access.sectors * SECTOR * beyond * (_L2_ADDED if is_atomic else _L2_STORED)
+                    lines += access.lines * beyond * _LINES_COUNTED
+                else:
+                    served = execution.in_step.get(access.array, 1.0)
+                    sent += access.sectors * SECTOR * beyond * served
+                    lines += access.lines * beyond * served
                 for unit, cycles in costs_of(access, execution, clock, rates).items():
                     total[unit] += times * cycles
                     if unit == SHARED:
@@ -430,6 +448,7 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                         moved = cycles * (rates.written if is_store else rates.dram)
                         dram += moved * times
                         written += moved * times * is_store
-    throughput += _L2_FILLED * (dram - written) * clock.dram_efficiency / rates.dram
-    throughput = max(throughput, lines * _L2_LINE * clock.clock_hz * rates.active)
-    return Demand(total, l2, dram, written, l1, throughput)
+    between += sent * _L2_READ + (dram - written) * _L2_FILLED
+    lines *= clock.clock_hz * rates.active
+    throughput = max(between / rates.l2 + lines * _L2_LINE, sent * _L2_SENT / rates.l2, lines * _L2_LOOKUP)
+    return Demand(total, l2, dram, written, max(l1, requests), throughput)
