@@ -58,6 +58,8 @@ place alone are alike in most CTAs, and one lane does not stand for the others t
 _USUAL = 0.9, 1.1
 """Accesses to instructions of the CTA in the middle, in times those of all, where it stands for the others: chosen, not
 measured."""
+_IDLE = 0.5
+"""Instructions of a CTA that does less than others do, in times the mean: chosen, not measured."""
 _NEAR = 0.02
 """How much further from the mean a CTA may be that is nearer to the middle."""
 _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
@@ -179,8 +181,9 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     shown, consecutive, tiles, (instructions, accesses) = walk_all_ctas()
     own = np.searchsorted(shown, middle)
     apart = accesses[own] * instructions.mean() / max(instructions[own] * accesses.mean(), 1e-9)
-    if not (is_chosen or launch.is_specialized or _USUAL[0] < apart < _USUAL[1]):
-        # It lies at an edge, where masks switch off what others access.
+    is_usual = _USUAL[0] < apart < _USUAL[1] and instructions[own] > _IDLE * instructions.mean()
+    if not (is_chosen or launch.is_specialized or is_usual):
+        # It lies at an edge, where masks switch off what others access, or ends at once, as others do not.
         middle = _representative(program, launch, stages)
         groups, watch = walk_all_lanes(())
         shown, consecutive, tiles, (instructions, accesses) = walk_all_ctas()
@@ -230,8 +233,12 @@ def _representative(program: Program, launch: _Launch, stages: int) -> int:
     state.assumed = replace(launch.assumed, notes=set(), iterations={})
     instructions, accesses = _work(program, state, stages).reshape(2, len(ctas), len(threads)).sum(axis=2)
     work = instructions + accesses * _ACCESS
-    apart = np.abs(work - work.mean())
-    near = apart <= apart.min() + _NEAR * work.mean()
+    mean = work.mean()
+    if np.median(work) < _IDLE * mean:
+        # Most end at once: it is one of those that do the work.
+        mean = (work**2).sum() / work.sum()
+    apart = np.abs(work - mean)
+    near = apart <= apart.min() + _NEAR * mean
     return int(ctas[near][np.abs(ctas[near] - middle).argmin()])
 
 

@@ -106,10 +106,15 @@ def same_iterations(
             count += 1
         return _all(count)
 
+    # What lanes have different values of is not known where iterations stand in place of lanes.
+    spread = {name for name in carried if (value := registers.get(name)) is not None and value.shape[1] > 1}
+
     def at(iteration: int | Array) -> tuple[Array, Array]:
         for name in carried:
             value, grown = registers.get(name), growth.get(name)
-            if value is not None and grown is not None:
+            if not isinstance(iteration, int) and name in spread:
+                sub.registers[name] = None
+            elif value is not None and grown is not None:
                 sub.registers[name] = value + grown * iteration & 0xFFFFFFFF
             elif name in registers:
                 sub.registers[name] = value
@@ -118,32 +123,38 @@ def same_iterations(
     def goes_at(iteration: int) -> bool:
         return all(bool(part.all()) for part in at(iteration))
 
-    low, high, begin = 0, 1, 0
-    is_uniform = all(value is None or value.shape[1] == 1 for value in map(registers.get, carried))
-    if is_uniform and not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
+    low, high, begin, limit = 0, 1, 0, ENDLESS
+    if not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
         # A counter that ends a loop at one value alone would be passed over by larger steps.
         size = _FIRST_ITERATIONS
         left = np.full(state.rows if state.lanes == 1 else 1, ENDLESS)
         while begin < MOST_ITERATIONS * 8:
             alive, followed = at(np.arange(begin, begin + size)[None, :])
             if alive.size == 1 and followed.shape[1] == 1 and alive.all() and followed.all():
-                return _all(ENDLESS)
+                if not spread:
+                    return _all(ENDLESS)
+                break
             ends = begin + np.where(followed.all(axis=1), ENDLESS, followed.argmin(axis=1))
             left = np.minimum(left, ends)
             most = int((left[on] if len(left) == len(on) else left).max())
             if not alive.all():
                 most = min(most, begin + int(alive.argmin()))
             if most < begin + size:
-                return most, left
+                if not spread:
+                    return most, left
+                limit = most
+                break
             begin += size
             size = min(size * 4, MOST_ITERATIONS)
-        low, high = begin - size, 2 * begin
-    elif not goes_at(0):
+        if begin and not spread:
+            low, high = begin - size, 2 * begin
+    if not limit or (not low and not goes_at(0)):
         return _all(0)
-    while goes_at(high):
+    while high < limit and goes_at(high):
         low, high = high, high * 2
         if high > ENDLESS:
             return _all(ENDLESS)
+    high = min(high, limit)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if goes_at(middle) else (low, middle)

@@ -107,6 +107,11 @@ class Program:
             return False
         return self._executed(target, end) > self._executed(at + 1, target)
 
+    def left_loop(self, at: int, target: int) -> tuple[int, int] | None:
+        """(head, latch) of the innermost loop that always goes back and that a branch leaves forwards; or None."""
+        loops = [(to, latch) for latch, to in self.targets.items() if to <= at < latch < target and self._always(latch)]
+        return max(loops, default=None)
+
     def _executed(self, begin: int, end: int) -> int:
         """About how many instructions a part of the code executes, if all of it runs."""
         loops = [at - to for at, to in self.targets.items() if begin <= to <= at < end]

@@ -287,24 +287,30 @@ class _Group:
             # CALL.REL.NOINC `($__internal_0_$__cuda_sm20_div_rn_f64_full), for numbers that are not ordinary.
             assumed.notes.add(f"operands of divisions and roots at {place} are assumed to need no subroutine")
             return target
-        if base == "EXIT" or target > at:
+        left = program.left_loop(at, len(program.code) if base == "EXIT" else target)
+        if left is None and (base == "EXIT" or target > at):
             # What the program goes on with is the greater part, as a rule; of an if with an else it may be the lesser.
             other = base == "BRA" and program.is_lesser_side(at, target)
             if base == "BRA" or line:
                 side = "its longer side is assumed" if other else "assumed executed"
                 assumed.notes.add(f"a branch at {place} depends on data: {side}")
             return target if other else at + 1
-        done = self.iterated[target] = self.iterated.get(target, 0) + 1
+        head, latch = left or (target, at)
+        if head not in self.iterated and at - head < latch - at:
+            # At its beginning it is asked before the first iteration, too.
+            self.iterated[head] = 0
+            return at + 1
+        done = self.iterated[head] = self.iterated.get(head, 0) + 1
         if done <= 3:
-            self.bounds[target] = assumed.iterations.get(at) or self._iterations_for_all(target, done)
-        count = self.bounds[target]
+            self.bounds[head] = assumed.iterations.get(at) or self._iterations_for_all(head, done)
+        count = self.bounds[head]
         if done < (count or UNKNOWN_ITERATIONS):
-            return self._went(at, target)
-        del self.iterated[target]
+            return at + 1 if left else self._went(at, head)
+        del self.iterated[head]
         assumed.iterations.setdefault(at, done)
         how = ", so many that all CTAs together read a tensor once" if count else ""
         assumed.notes.add(f"a loop at {place} has a data-dependent trip count: {done} iterations are assumed{how}")
-        return at + 1
+        return at + 1 if left is None else None if base == "EXIT" else target
 
     def _iterations_for_all(self, head: int, done: int) -> int:
         """How often a loop runs if all CTAs together read the longest tensor once that it goes through in order.

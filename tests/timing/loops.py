@@ -1,6 +1,7 @@
 """Loops that a walk has to follow: one within two others, one whose loads decide where the next ones are, one that
 calls subroutines, one whose length and addresses stand in small tensors. Gathers at float32 coordinates, and at places
-that a binary search finds or a scale gives; groups of channels, of which few begin at a sector.
+that a binary search finds or a scale gives; groups of channels, of which few begin at a sector. A loop whose
+lanes differ, one that data end before its first iteration, and CTAs of which most end at once.
 """
 
 import torch
@@ -14,6 +15,7 @@ WIDTH = 1024
 TABLE = 256
 CHANNELS, PER_GROUP, PIXELS = 320, 10, 32
 TILED, DEPTH = 5, 1600
+EXPERTS = 16
 
 
 @triton.jit
@@ -131,6 +133,42 @@ def tiles(a, b, c, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr, FLAT: tl.co
         into.store([row, column], total.to(tl.float16))
 
 
+@triton.jit
+def squares(x, rows, columns, height, width, TALL: tl.constexpr, WIDE: tl.constexpr, STEPS: tl.constexpr):
+    column = tl.arange(0, WIDE)
+    sums = tl.zeros((WIDE,), tl.float32)
+    for step in tl.range(STEPS):
+        row = (tl.program_id(0) * STEPS + step) * TALL + tl.arange(0, TALL)
+        mask = (row < height)[:, None] & (column < width)[None, :]
+        square = tl.load(x + row[:, None] * width + column[None, :], mask=mask, other=0.0)
+        tl.atomic_add(rows + row, tl.sum(square, 1), mask=row < height, sem="relaxed")
+        sums += tl.sum(square, 0)
+    tl.atomic_add(columns + column, sums, mask=column < width, sem="relaxed")
+
+
+@triton.jit
+def copies_of(x, counts, places, y, most, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * BLOCK + column)
+    for number in tl.range(tl.load(counts + row), loop_unroll_factor=1):
+        place = tl.load(places + row * most + number)
+        if place == 0:
+            tl.store(y + column, value)
+        else:
+            tl.store(y + place * BLOCK + column, value * 0.5)
+
+
+@triton.jit
+def experts(x, y, starts, width, BLOCK: tl.constexpr):
+    first = tl.load(starts + tl.program_id(1)) + tl.program_id(0)
+    if first >= tl.load(starts + tl.program_id(1) + 1):
+        return
+    total = tl.zeros([BLOCK], tl.float32)
+    for step in range(0, width, BLOCK):
+        total += tl.load(x + first * width + step + tl.arange(0, BLOCK))
+    tl.store(y + first * BLOCK + tl.arange(0, BLOCK), total)
+
+
 x, y = (torch.empty(SETS * ROWS * COLUMNS, device="cuda") for _ in range(2))
 nested[(1,)](x, y, SETS, COLUMNS=COLUMNS, ROWS=ROWS)
 x, y = (torch.empty(1 << 24, device="cuda", dtype=torch.int32) for _ in range(2))
@@ -166,3 +204,15 @@ a, b, c = (torch.empty(1024, width, device="cuda", dtype=torch.float16) for widt
 tiles[(64,)](a, b, c, 1024, 1024, 480, BLOCK=64, STEP=32, FLAT=False, num_stages=3)
 a, b = (torch.empty(1024, DEPTH, device="cuda", dtype=torch.float16) for _ in range(2))
 tiles[(TILED,)](a, b, c, 1024, 1024, DEPTH, BLOCK=64, STEP=32, FLAT=True, num_stages=3)
+x, rows, columns = (
+    torch.empty(4096, 512, device="cuda"),
+    torch.zeros(4096, device="cuda"),
+    torch.zeros(512, device="cuda"),
+)
+squares[(4,)](x, rows, columns, 4096, 512, TALL=16, WIDE=512, STEPS=64, num_warps=4)
+x, places = torch.empty(1 << 16, 128, device="cuda"), torch.empty(1 << 16, 8, device="cuda", dtype=torch.int32)
+counts, y = torch.empty(1 << 16, device="cuda", dtype=torch.int32), torch.empty(1 << 19, 128, device="cuda")
+copies_of[(1 << 16,)](x, counts, places, y, 8, BLOCK=128, num_warps=1)
+starts = torch.tensor([64 * number for number in range(EXPERTS + 1)], device="cuda", dtype=torch.int32)
+x, y = torch.empty(64 * EXPERTS, 8192, device="cuda"), torch.empty(64 * EXPERTS, 256, device="cuda")
+experts[(64 * EXPERTS, EXPERTS)](x, y, starts, 8192, BLOCK=256, num_warps=2)

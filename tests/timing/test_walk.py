@@ -281,3 +281,38 @@ def test_random_numbers_that_stand_in_for_the_scripts_own_are_named() -> None:
         assert assumed.notes == (
             {"random numbers stand in for those that the script draws for lengths"} if array == 2 else set()
         )
+
+
+def test_a_loop_ends_where_its_lanes_differ() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "squares")
+    ((_, counts), *_) = _executed(capture)
+    # The counter is compared for one value alone, and the mask of each lane is another.
+    assert counts["REDG"] + counts["RED"] + counts["ATOMG"] >= 64
+    assert sum(counts.values()) < 64 * len(execute(capture, clock_of(capture.target, None)).program.code)
+
+
+def test_a_loop_that_data_end_before_it_runs_is_assumed_short() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "copies_of")
+    prediction = time(capture)
+    assert any("data-dependent trip count" in note for note in prediction.notes)
+    assert not any("only the first part" in note for note in prediction.notes)
+    ((_, counts), *_) = _executed(capture)
+    # Two in each iteration, of eight at most.
+    assert 2 <= counts["STG"] <= 16
+
+
+def test_a_cta_that_does_the_work_stands_for_the_launch_where_most_end_at_once() -> None:
+    (capture,) = (one for one in recorded_loops() if one.name == "experts")
+    execution = execute(capture, clock_of(capture.target, None))
+    loads = {
+        sum(weight for entry, weight in zip(group.trace, group.weights(), strict=True) if _is_load(entry))
+        for group in execution.groups
+    }
+    assert max(loads) >= 8192 / 256
+    assert execution.work.mean() < 0.2
+    # 1,024 rows of 32 KB are read once.
+    assert 0.8 < time(capture).dram_bytes / (1024 * 8192 * 4) < 1.6
+
+
+def _is_load(entry: object) -> bool:
+    return isinstance(entry, Observed) and isinstance(entry.payload, Access) and entry.payload.kind == "load"
