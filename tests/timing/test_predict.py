@@ -265,7 +265,7 @@ def test_the_fma_pipe_holds_up_the_tensor_cores() -> None:
     place = next(index for index, item in enumerate(code) if item.opcode.startswith("HGMMA") and "gsb0" in item.text)
     multiplied = [OneStep(place, kind="tensor", last=place) for _ in range(512)]
     waited = OneStep(place, kind="tensor wait", last=place)
-    added = [OneStep(0, stall=32, use={UNITS.index("FMA"): 32.0}, fma=32.0) for _ in range(128)]
+    added = [OneStep(0, stall=32, uses=((UNITS.index("FMA"), 32.0),), fma=32.0) for _ in range(128)]
 
     def cycles(*steps: Steps) -> float:
         return simulate(execution, H100, list(steps), resident=1, waiting=0, active=1).end
