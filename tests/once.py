@@ -8,18 +8,21 @@ import pickle
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 _Value = TypeVar("_Value")
 _run: list[pytest.TempPathFactory] = []
 """Of this run; none where no test runs."""
+_read: dict[str, Any] = {}
+"""What this process has made or read: tests ask for the same captures by the dozen, and reading them takes longer."""
 
 
 def begin_run(factory: pytest.TempPathFactory) -> None:
     """From now on, `kept` has a folder to keep values in."""
     _run[:] = [factory]
+    _read.clear()
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -44,11 +47,13 @@ def kept(key: object, make: Callable[[], _Value]) -> _Value:
     if not _run:
         return make()
     name = sha256(repr(key).encode()).hexdigest()[:16]
-    made: list[_Value] = []
 
     def write(folder: Path) -> None:
-        made.append(make())
-        (folder / "value").write_bytes(pickle.dumps(made[0]))
+        _read[name] = make()
+        (folder / "value").write_bytes(pickle.dumps(_read[name]))
 
-    folder = made_once(_run[0], name, write)
-    return made[0] if made else pickle.loads((folder / "value").read_bytes())
+    if name not in _read:
+        folder = made_once(_run[0], name, write)
+        if name not in _read:
+            _read[name] = pickle.loads((folder / "value").read_bytes())
+    return _read[name]

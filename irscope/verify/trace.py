@@ -310,11 +310,11 @@ _ORDERINGS = {"2": "acquire", "3": "release"}
 def sync_operations(module: MlirModule) -> Mapping[int, str]:
     """`id` of each atomic operation on a single place that orders programs, of the GPU's scope → how: not relaxed."""
     ordering: dict[int, str] = {}
-    for operation in module.walk():
+    # It is asked for at each run, and few operations are atomic.
+    for operation in (one for one in module.walk() if one.kind == "atomic"):
         is_single = bool(operation.results) and operation.result_types[0].form != "tensor"
         how = str(operation.attribute("sem"))
-        is_ordering = how not in ("relaxed", "1") and not is_of_cta(operation)
-        if operation.kind == "atomic" and is_single and is_ordering:
+        if is_single and how not in ("relaxed", "1") and not is_of_cta(operation):
             ordering[id(operation)] = how if how in _ORDERINGS.values() else _ORDERINGS.get(how, "acq_rel")
     return ordering
 

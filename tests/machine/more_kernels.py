@@ -1,7 +1,10 @@
 """Kernels with what the examples do not have: random numbers, locks, scales, sorting, atomics, gathers by descriptors.
 
 A script to record; the shapes are those of the tutorials of Triton, only smaller.
+With the argument `few`, it launches only what NVIDIA's parts before Blackwell have no instructions for.
 """
+
+import sys
 
 import torch
 import triton
@@ -173,25 +176,28 @@ def main() -> None:
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     is_amd = torch.version.hip is not None
     half = torch.float16
-    dropout[(3,)](random(2500), zeros(2500), 2500, 0.5, 123, 1024)
-    library_functions[(3,)](random(2500), zeros(2500), 2500, 1024)
-    sums_under_locks[(32,)](zeros(4, 300), zeros(8, dtype=torch.int32), random(32, 300), 300, 4, 512)
-    for halves in (True, False):
-        matrices = random(256, 192, dtype=half), random(384, 192, dtype=half), zeros(256, 384, dtype=half)
-        persistent_matmul[(5,)](*matrices, 256, 384, 192, 128, 128, 64, halves)
+    only_few = "few" in sys.argv
+    if not only_few:
+        dropout[(3,)](random(2500), zeros(2500), 2500, 0.5, 123, 1024)
+        library_functions[(3,)](random(2500), zeros(2500), 2500, 1024)
+        sums_under_locks[(32,)](zeros(4, 300), zeros(8, dtype=torch.int32), random(32, 300), 300, 4, 512)
+        for halves in (True, False):
+            matrices = random(256, 192, dtype=half), random(384, 192, dtype=half), zeros(256, 384, dtype=half)
+            persistent_matmul[(5,)](*matrices, 256, 384, 192, 128, 128, 64, halves)
     for kinds, packed in ((("e2m1", "e2m1"), 2), (("e5m2", "e4m3"), 1)):
         bytes_ = [integers(0, 100, 128, 128 // packed, dtype=torch.uint8) for _ in range(2)]
         scales = [integers(120, 130, 128, 4, dtype=torch.uint8) for _ in range(2)]
         scaled_dot[(1,)](bytes_[0], scales[0], bytes_[1], scales[1], zeros(128, 128), 128, 128, *kinds, packed)
-    for precision in ("ieee",) if is_amd else ("ieee", "tf32", "tf32x3"):
-        dot_of[(1,)](random(64, 64), random(64, 64), zeros(64, 64), 64, precision)
-    whole = [integers(-100, 100, 64, 64, dtype=torch.int8) for _ in range(2)]
-    dot_of[(1,)](*whole, zeros(64, 64, dtype=torch.int32), 64, "ieee")
-    orders_and_bits[(1,)](
-        random(64), integers(0, 1000, 64), zeros(64 * 8), zeros(16 + 64 * 3 + 8, dtype=torch.int32), 64
-    )
-    narrow[(1,)](random(128), zeros(128, dtype=torch.float8_e5m2), zeros(128), 128)
-    control[(13,)](random(13), zeros(13), 17)
+    if not only_few:
+        for precision in ("ieee",) if is_amd else ("ieee", "tf32", "tf32x3"):
+            dot_of[(1,)](random(64, 64), random(64, 64), zeros(64, 64), 64, precision)
+        whole = [integers(-100, 100, 64, 64, dtype=torch.int8) for _ in range(2)]
+        dot_of[(1,)](*whole, zeros(64, 64, dtype=torch.int32), 64, "ieee")
+        orders_and_bits[(1,)](
+            random(64), integers(0, 1000, 64), zeros(64 * 8), zeros(16 + 64 * 3 + 8, dtype=torch.int32), 64
+        )
+        narrow[(1,)](random(128), zeros(128, dtype=torch.float8_e5m2), zeros(128), 128)
+        control[(13,)](random(13), zeros(13), 17)
     if not is_amd and torch.cuda.get_device_capability() >= (10, 0):
         index = torch.arange(0, 64, 2, device="cuda", dtype=torch.int32)
         rows_by_descriptors[(1,)](random(64, 128), zeros(64, 128), index, 64, 128, 32)

@@ -17,16 +17,17 @@ SCRIPT = Path(__file__).with_name("small_examples.py")
 Tensors = Mapping[str, np.ndarray]
 
 
-def recorded(script: Path, target: str) -> tuple[Capture, ...]:
+def recorded(script: Path, target: str, *arguments: str) -> tuple[Capture, ...]:
     """The captures of a script on a target; recorded once in a run of the tests."""
-    request = request_for(script, targets=(target,), disassemble=False, layouts=False)
-    return kept(("machine", script.read_text("utf-8"), target), lambda: tuple(record_request(request).captures))
+    request = request_for(script, targets=(target,), disassemble=False, layouts=False, arguments=arguments)
+    key = ("machine", script.read_text("utf-8"), target, arguments)
+    return kept(key, lambda: tuple(record_request(request).captures))
 
 
-def small_examples(target: str) -> dict[str, Capture]:
+def small_examples(target: str, *arguments: str) -> dict[str, Capture]:
     """Kernel → its capture on a target."""
     # Both transposes are kernels of one name.
-    return {f"{one.launch.language} {one.name}": one for one in recorded(SCRIPT, target)}
+    return {f"{one.launch.language} {one.name}": one for one in recorded(SCRIPT, target, *arguments)}
 
 
 def _softmax(values: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from irscope.timing.execution import execute
 from irscope.timing.scalars import ARRAY_BITS, Assumptions
 from irscope.timing.trace import is_regular
 from irscope.timing.walk import NotFollowed, Observed, Skip
+from tests.once import kept
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SCRIPT = Path(__file__).with_name("specialized.py")
@@ -37,9 +37,9 @@ TILED, DEPTH = 5, 1600
 """As `loops.py` has them."""
 
 
-@cache
 def recorded(target: str) -> Capture:
-    (capture,) = record_request(request_for(SCRIPT, targets=(target,), layouts=False)).captures
+    request = request_for(SCRIPT, targets=(target,), layouts=False)
+    (capture,) = kept(("walk", target), lambda: tuple(record_request(request).captures))
     return capture
 
 
@@ -120,10 +120,10 @@ def test_where_it_is_not_known_what_warps_run_the_work_alone_is_timed() -> None:
     assert prediction.seconds < 1e-4
 
 
-@cache
 def recorded_loops() -> tuple[Capture, ...]:
     script = Path(__file__).with_name("loops.py")
-    return tuple(record_request(request_for(script, targets=("cuda:90",), layouts=False)).captures)
+    request = request_for(script, targets=("cuda:90",), layouts=False)
+    return kept("loops of the walk", lambda: tuple(record_request(request).captures))
 
 
 def test_a_loop_within_two_others_is_counted_whole() -> None:

@@ -14,6 +14,7 @@ from irscope.record.process.session import record_request
 from irscope.verify.meaning import verify_lowering
 from irscope.verify.safety import verify_launch
 from irscope.verify.verdict import KERNEL
+from tests.once import kept
 
 KERNELS = Path(__file__).with_name("gluon_kernels.py")
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
@@ -34,10 +35,15 @@ WRONG = {
 }
 
 
+def gluon_captures() -> dict[str, Capture]:
+    request = request_for(KERNELS, targets=("cuda:90",), disassemble=False)
+    recorded = kept(("gluon", KERNELS.read_text("utf-8")), lambda: tuple(record_request(request).captures))
+    return {one.name: one for one in recorded}
+
+
 @pytest.fixture(scope="module")
 def captures() -> dict[str, Capture]:
-    request = request_for(KERNELS, targets=("cuda:90",), disassemble=False)
-    return {one.name: one for one in record_request(request).captures}
+    return gluon_captures()
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -13,6 +13,7 @@ from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.verify.launches import verify_launches
 from irscope.verify.safety import verify_launch
+from tests.once import kept
 from tests.verify.test_safety import captures as safety_captures
 
 KERNELS = Path(__file__).with_name("launched_kernels.py")
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.triton, pytest.mark.newest]
 @pytest.fixture(scope="module")
 def captures() -> tuple[Capture, ...]:
     request = request_for(KERNELS, targets=("cuda:90",), disassemble=False, layouts=False, snapshots="none")
-    return tuple(record_request(request).captures)
+    return kept("the launches to verify", lambda: tuple(record_request(request).captures))
 
 
 def test_what_an_earlier_launch_wrote_in_part_is_unwritten_elsewhere(captures: tuple[Capture, ...]) -> None:

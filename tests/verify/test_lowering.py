@@ -18,15 +18,21 @@ from irscope.render.text.verdict import render_meaning
 from irscope.verify.meaning import LOWERING, verify_lowering, verify_passes
 from tests.machine.recorded import SCRIPT, recorded, small_examples
 from tests.marks import newest_but
+from tests.verify.test_cta import gluon_captures
 
 pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
 pytestmark = [pytest.mark.triton]
 
 
-@pytest.mark.parametrize("target", newest_but(["cuda:90"], "cuda:90", "cuda:100", "cuda:80", rare={"cuda:80"}))
-def test_the_ptx_of_a_compile_means_the_same(target: str) -> None:
+# On cuda:100 every day those that are lowered otherwise than on cuda:90, and the simplest.
+CASES = ("cuda:90", "cuda:100 few", "cuda:100", "cuda:80")
+
+
+@pytest.mark.parametrize("case", newest_but(["cuda:90"], *CASES, rare={"cuda:80", "cuda:100"}))
+def test_the_ptx_of_a_compile_means_the_same(case: str) -> None:
+    target, *arguments = case.split()
     decided: set[str] = set()
-    for capture in recorded(SCRIPT, target):
+    for capture in recorded(SCRIPT, target, *arguments):
         found = verify_lowering(capture)
         assert found.answer != "changed", (capture.name, found.detail)
         if found.answer == "same":
@@ -36,9 +42,12 @@ def test_the_ptx_of_a_compile_means_the_same(target: str) -> None:
     assert target == "cuda:100" or "attention_kernel" in decided
 
 
+def example(target: str, kernel: str) -> Capture:
+    return small_examples(target, *["few"] * (target == "cuda:100"))[f"triton {kernel}"]
+
+
 MORE = SCRIPT.with_name("more_kernels.py")
 SPECIALIZED = SCRIPT.parents[1] / "timing" / "specialized.py"
-GLUON = Path(__file__).with_name("gluon_kernels.py")
 
 
 @pytest.mark.newest
@@ -56,7 +65,7 @@ def test_the_ptx_of_specialised_warps_means_the_same(target: str) -> None:
 
 @pytest.mark.newest
 def test_gathers_and_scaled_products_mean_the_same() -> None:
-    chosen = [one for one in recorded(MORE, "cuda:100") if one.name in ("rows_by_descriptors", "scaled_dot")]
+    chosen = [one for one in recorded(MORE, "cuda:100", "few") if one.name in ("rows_by_descriptors", "scaled_dot")]
     found = {(one.name, verify_lowering(one).answer): one.text("ptx") for one in chosen}
     assert "tile::gather4" in found["rows_by_descriptors", "same"]
     assert "tile::scatter4" in found["rows_by_descriptors", "same"]
@@ -76,7 +85,7 @@ def test_the_ptx_of_called_functions_means_the_same() -> None:
 
 @pytest.mark.newest
 def test_a_copy_that_reads_what_is_overwritten_is_not_decided() -> None:
-    captures = {one.name: one for one in recorded(GLUON, "cuda:90")}
+    captures = gluon_captures()
     assert verify_lowering(captures["awaits_its_stores"]).answer == "same"
     found = verify_lowering(captures["overwrites_what_is_stored"])
     assert (found.answer, "how late copies to global memory read" in found.detail) == ("not decided", True)
@@ -88,7 +97,7 @@ def test_a_copy_that_reads_what_is_overwritten_is_not_decided() -> None:
     [("cuda:90", r".*mbarrier\.arrive\.expect_tx.*"), ("cuda:100", r"(?s)(.*)(?<=\n)[^\n]*tcgen05\.commit[^\n]*")],
 )
 def test_a_deadlock_of_the_ptx_alone_is_a_change(target: str, pattern: str) -> None:
-    capture = small_examples(target)["triton matmul_tma_kernel"]
+    capture = example(target, "matmul_tma_kernel")
     text, count = re.subn(pattern, r"\1" if "(.*)" in pattern else "", capture.text("ptx"), count=1)
     assert count
     found = verify_lowering(_with_ptx(capture, text))
@@ -143,7 +152,7 @@ PLANTED_TILES = (
     ],
 )
 def test_an_edit_of_the_ptx_is_reported(target: str, kernel: str, pattern: str, edit: str) -> None:
-    capture = small_examples(target)[f"triton {kernel}"]
+    capture = example(target, kernel)
     text, count = re.subn(pattern, edit, capture.text("ptx"), count=kernel != "matmul_tma_kernel")
     assert count
     verdict = verify_passes(_with_ptx(capture, text), programs=1)

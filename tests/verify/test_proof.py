@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.render.text.verdict import render_verdict
-from irscope.verify.proof import prove_bounds
+from irscope.verify.proof import ArgumentsVerdict, prove_bounds
 from tests.once import kept
 
 pytest.importorskip("z3", reason="proofs need z3-solver")
@@ -41,8 +42,13 @@ def captures() -> dict[str, Capture]:
     return {f"{one.name} {dict(one.launch.constants).get('TAIL', '')}".strip(): one for one in recorded}
 
 
+@cache
+def proof_of(name: str) -> ArgumentsVerdict:
+    return prove_bounds(captures()[name])
+
+
 def test_what_is_right_for_all_arguments_is_proved_and_the_twins_have_a_counterexample() -> None:
-    verdicts = {name: prove_bounds(capture) for name, capture in captures().items()}
+    verdicts = {name: proof_of(name) for name in captures()}
     assert {name: verdict.answer for name, verdict in verdicts.items()} == ANSWERS
     for verdict in verdicts.values():
         assert bool(verdict.violations) == (verdict.answer == "counterexample") == bool(verdict.arguments)
@@ -51,14 +57,14 @@ def test_what_is_right_for_all_arguments_is_proved_and_the_twins_have_a_countere
 
 
 def test_the_answer_says_what_the_launch_was_taken_to_mean() -> None:
-    text = render_verdict(prove_bounds(captures()["matmul True"]))
+    text = render_verdict(proof_of("matmul True"))
     assert "a_ptr has (M, K) elements, strides (stride_am, 1)" in text
     assert "cdiv(M, 64) * cdiv(N, 64)" in text
-    text = render_verdict(prove_bounds(captures()["rows_beside_strided_ones"]))
+    text = render_verdict(proof_of("rows_beside_strided_ones"))
     assert "is a counterexample if x_ptr has (size_40, n_cols) elements, strides (stride_mask, 1), which" in text
-    text = render_verdict(prove_bounds(captures()["heads"]))
+    text = render_verdict(proof_of("heads"))
     assert "is a counterexample for a grid that the recorded launch, whose grid is (1, 12, 1), leaves open" in text
-    text = render_verdict(prove_bounds(captures()["shuffled"]))
+    text = render_verdict(proof_of("shuffled"))
     assert "an access outside of x_ptr is not ruled out" in text
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -79,8 +81,9 @@ def captures(target: str) -> dict[str, Capture]:
     return {capture.name: capture for capture in recorded}
 
 
-def verdict_of(kernel: str, target: str = "cuda:90") -> SafetyVerdict:
-    return verify_launch(captures(target)[kernel])
+@cache
+def verdict_of(kernel: str) -> SafetyVerdict:
+    return verify_launch(captures("cuda:90")[kernel])
 
 
 @pytest.mark.parametrize("kernel", SAFE)
@@ -119,7 +122,7 @@ def test_other_targets_have_the_same_verdicts(target: str) -> None:
 
 def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:
     pytest.importorskip("z3", reason="proofs need z3-solver")
-    several = {name: one for name, one in captures("cuda:90").items() if verdict_of(name).all_programs > 1}
+    several = {name: one for name, one in captures("cuda:90").items() if prod(one.launch.grid or ()) > 1}
     found = {name: verify_launch(capture, elements=1) for name, capture in several.items()}
     proved = {name for name, verdict in found.items() if verdict.proved}
     # What is updated in place belongs to the same threads both times, by the layouts of the TTGIR.
@@ -179,10 +182,11 @@ def test_threads_that_are_not_executed_are_not_decided_where_some_paths_have_bar
 ) -> None:
     monkeypatch.setattr(safety, "DEFAULT_INSTRUCTIONS", 10)
     for kernel in ("reversed_behind_three_sums", "reversed_behind_no_sums"):
-        (reason,) = (one for one in verdict_of(kernel).undecided if "whether a barrier stands between" in one)
+        verdict = verify_launch(captures("cuda:90")[kernel])
+        (reason,) = (one for one in verdict.undecided if "whether a barrier stands between" in one)
         assert reason.endswith("it executes more than 10 instructions")
     # No path has a barrier.
-    assert verdict_of("reversed_read_back").answer == "wrong"
+    assert verify_launch(captures("cuda:90")["reversed_read_back"]).answer == "wrong"
 
 
 def test_a_pointer_that_a_loop_carries_is_its_own_tensor_s() -> None:
