@@ -107,18 +107,16 @@ def same_iterations(
         return _all(count)
 
     # What lanes have different values of is not known where iterations stand in place of lanes.
-    spread = {name for name in carried if (value := registers.get(name)) is not None and value.shape[1] > 1}
+    spread = {name for name, value in registers.items() if value is not None and value.shape[1] > 1}
 
     def at(iteration: int | Array) -> tuple[Array, Array]:
+        side_by_side = not isinstance(iteration, int)
+        sub.registers = dict(registers) | (dict.fromkeys(spread) if side_by_side else {})
         for name in carried:
-            value, grown = registers.get(name), growth.get(name)
-            if not isinstance(iteration, int) and name in spread:
-                sub.registers[name] = None
-            elif value is not None and grown is not None:
+            value, grown = sub.registers.get(name), growth.get(name)
+            if value is not None and grown is not None:
                 sub.registers[name] = value + grown * iteration & 0xFFFFFFFF
-            elif name in registers:
-                sub.registers[name] = value
-        return goes_on(not isinstance(iteration, int))
+        return goes_on(side_by_side)
 
     def goes_at(iteration: int) -> bool:
         return all(bool(part.all()) for part in at(iteration))
@@ -131,7 +129,7 @@ def same_iterations(
         while begin < MOST_ITERATIONS * 8:
             alive, followed = at(np.arange(begin, begin + size)[None, :])
             if alive.size == 1 and followed.shape[1] == 1 and alive.all() and followed.all():
-                if not spread:
+                if spread.isdisjoint(carried):
                     return _all(ENDLESS)
                 break
             ends = begin + np.where(followed.all(axis=1), ENDLESS, followed.argmin(axis=1))
@@ -140,13 +138,13 @@ def same_iterations(
             if not alive.all():
                 most = min(most, begin + int(alive.argmin()))
             if most < begin + size:
-                if not spread:
+                if spread.isdisjoint(carried):
                     return most, left
                 limit = most
                 break
             begin += size
             size = min(size * 4, MOST_ITERATIONS)
-        if begin and not spread:
+        if begin and spread.isdisjoint(carried):
             low, high = begin - size, 2 * begin
     if not limit or (not low and not goes_at(0)):
         return _all(0)
