@@ -49,10 +49,6 @@ class Explanation:
         return preformatted(render_findings(self.findings, color=False) or "No findings.")
 
 
-def _as_it_is(capture: Capture) -> Capture:
-    return capture
-
-
 @dataclass(frozen=True, slots=True)
 class Explainer:
     """Explains captures, one after another, by the same compiles.
@@ -66,7 +62,7 @@ class Explainer:
 
     compiles: Compiles | None = None
     budget: Budget = Budget()  # noqa: RUF009 - a frozen value
-    launched: Callable[[Capture], Capture] = _as_it_is
+    launched: Callable[[Capture], Capture] = lambda capture: capture
     chosen: Callable[[Finding], bool] = lambda _: True
 
     def explain(self, capture: Capture, timer: FixTimer | None = None) -> Explanation:

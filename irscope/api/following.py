@@ -84,7 +84,6 @@ class Followed:
         return value_lives(self.trail, self.at, self.question.value or "")
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON."""
         body: dict[str, Any]
         head = picked(self.capture, "id kernel=name target")
         if self.question.operation is not None:
@@ -100,7 +99,6 @@ class Followed:
         return head | body
 
     def as_text(self, width: int | None, color: bool) -> str:
-        """As text."""
         if self.question.operation is not None:
             text = render_lives(self.lives, self.at, self.where, self._file, width=width, color=color)
         else:

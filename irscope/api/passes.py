@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from irscope.analysis.diff.texts import TextDiff, diff_texts
@@ -74,11 +74,7 @@ def _baseline_of(variants: Variants, plan: PassPlan) -> Capture:
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how much of so many is done, while the block runs; what it gives is called after each."""
-
-
-@contextmanager
-def _unseen(what: str, count: int) -> Iterator[Callable[[], None]]:
-    yield lambda: None
+_UNSEEN: Progress = lambda what, count: nullcontext(lambda: None)  # noqa: E731 - of a declared type
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,7 @@ class AblationSearch:
 class AblationRun:
     """One ablation; `ablation` holds the results so far, also after an interruption."""
 
-    def __init__(self, search: AblationSearch, *, progress: Progress = _unseen) -> None:
+    def __init__(self, search: AblationSearch, *, progress: Progress = _UNSEEN) -> None:
         self._search = search
         self._progress = progress
         self.ablation: Ablation | None = None

@@ -14,7 +14,7 @@ from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.api.notebook import display_as_text
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
-from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
+from irscope.device.parts import PEAKS, Peaks, peaks_of_device, peaks_of_target
 from irscope.errors import IrscopeError, MissingTool, NoDevice, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.evidence import Ceilings
@@ -132,7 +132,8 @@ def time(
     if sizes or grid:
         capture = _stated(capture, sizes or {}, grid, must_fit)
     if part is None:
-        part = _measured_part(capture)
+        _, peaks = _measured_peaks(capture)
+        part = peaks.part if peaks is not None and peaks.part in CLOCKS else None
     if capture.target.backend == "cuda":
         full = with_sass(capture)
         if "sass" in full.stages:
@@ -192,14 +193,10 @@ def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, in
     return replace(stated, launch=replace(stated.launch, record=LaunchRecord(rows)))
 
 
-def _measured_part(capture: Capture) -> str | None:
-    ceilings = _ceilings_of(capture)
-    peaks = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
-    return peaks.part if peaks is not None and peaks.part in CLOCKS else None
-
-
-def _ceilings_of(capture: Capture) -> Ceilings | None:
-    return next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+def _measured_peaks(capture: Capture) -> tuple[Ceilings | None, Peaks | None]:
+    """What the GPU of a capture's target was measured to reach, and the peaks of its part; as far as they are known."""
+    ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+    return ceilings, peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
 
 
 def _analytic(stated: Capture, part: str | None, why: str) -> Prediction:
@@ -246,10 +243,9 @@ def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
 
     Raises UsageError for a part that is unknown, or of another target.
     """
-    ceilings = _ceilings_of(capture)
+    ceilings, measured = _measured_peaks(capture)
     known = peaks_of_target(capture.target)
     if part is None:
-        measured = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
         return roofline_of(with_layouts(capture), measured or next(iter(known), None), ceilings)
     if (chosen := PEAKS.get(part.lower())) is None:
         raise UsageError(f"--part {part!r}: no peaks of it are known.{did_you_mean(part, [*PEAKS])}")
@@ -259,5 +255,4 @@ def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
             f"--part {part!r} is a {chosen.target}, and this launch was compiled for {capture.target}, with the parts "
             f"{names}. --target {chosen.target} compiles it for that."
         )
-    mine = ceilings if ceilings is not None and peaks_of_device(ceilings.device, capture.target) == chosen else None
-    return roofline_of(with_layouts(capture), chosen, mine)
+    return roofline_of(with_layouts(capture), chosen, ceilings if measured == chosen else None)

@@ -123,19 +123,13 @@ class KernelRound:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Good:
-    capture: Capture
-    subject: Subject
-
-
 class LastGood:
     """The last state of each variant that compiled."""
 
     def __init__(self, stages: Sequence[str]) -> None:
         """`stages`: those whose texts are compared; the others are counted alone."""
         self._stages = stages
-        self._held: dict[_Key, _Good] = {}
+        self._held: dict[_Key, Subject] = {}
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -161,7 +155,7 @@ class LastGood:
             if before is not None and held_as is not None and held_as != key:
                 self._held[key] = self._held.pop(held_as)
             return KernelRound(*key, "failed", failure=failure_text(capture))
-        now = _Good(capture, Subject(capture))
+        now = Subject(capture)
         if held_as is not None:
             self._held.pop(held_as, None)
         self._held[key] = now
@@ -174,11 +168,8 @@ class LastGood:
         comparison = diff(before.capture, capture, stages=self._stages)
         is_same = comparison.is_empty and not comparison.resources
         added, removed = _moved(before, now)
-        facts = tuple(
-            one
-            for one in changed_facts(before.subject.facts(_facts), now.subject.facts(_facts))
-            if one.name != "findings"
-        )
+        changed = changed_facts(before.facts(_facts), now.facts(_facts))
+        facts = tuple(one for one in changed if one.name != "findings")
         return KernelRound(*key, "same" if is_same else "changed", facts, comparison, added, removed)
 
 
@@ -186,15 +177,15 @@ def _facts(subject: Subject) -> dict[str, int | float | str | tuple[str, ...]]:
     return undamaged(lambda: kept_facts(subject), {})
 
 
-def _findings(state: _Good) -> tuple[Finding, ...]:
-    return undamaged(lambda: state.subject.findings, ())
+def _findings(state: Subject) -> tuple[Finding, ...]:
+    return undamaged(lambda: state.findings, ())
 
 
-def _moved(before: _Good, now: _Good) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+def _moved(before: Subject, now: Subject) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """The findings that were added, and those that were removed, by kind and the text of their line of Python."""
 
-    def named(state: _Good) -> list[tuple[tuple[str, str, str], Finding]]:
-        return [((one.code, one.operation, state.subject.python_at(one.place)), one) for one in _findings(state)]
+    def named(state: Subject) -> list[tuple[tuple[str, str, str], Finding]]:
+        return [((one.code, one.operation, state.python_at(one.place)), one) for one in _findings(state)]
 
     was, is_ = named(before), named(now)
     return _beyond(is_, Counter(key for key, _ in was)), _beyond(was, Counter(key for key, _ in is_))

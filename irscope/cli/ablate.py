@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey, passes_that_may_be_off
@@ -132,10 +133,7 @@ def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_
         return _tabulated(subject, asked, to, record_options)
     with progress("bisect") as tell:
         bisection = _bisected(subject, record_options, asked, tell or (lambda text: None))
-    to.emit(
-        lambda: bisection_json(bisection),
-        lambda width, color: bisection_text(bisection, context=asked.context, width=width, color=color),
-    )
+    to.emit(partial(bisection_json, bisection), partial(bisection_text, bisection, context=asked.context))
     return 0 if bisection.guilty and bisection.is_steady else 1
 
 
@@ -183,10 +181,8 @@ def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bo
 
         emit_report([run.baseline], {"tab": "results"}, to.path, results=ablation_results(ablation, run.baseline, sort))
     else:
-        replace(to, as_json=to.as_json or suffix == ".json").emit(
-            ablation.as_json,
-            lambda width, color: render_ablation(ablation, sort=sort, every=every, width=width, color=color),
-        )
+        to = replace(to, as_json=to.as_json or suffix == ".json")
+        to.emit(ablation.as_json, partial(render_ablation, ablation, sort=sort, every=every))
     if to.path is not None and to.path != STANDARD_OUTPUT:
         say(f"wrote {to.path}")
 

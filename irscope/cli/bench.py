@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from irscope.api.gpu import Variant, compiled_variant, measured, with_predictions, with_rates
 from irscope.cli.captures import check_plan, say_failures, stored_capture
@@ -73,7 +74,7 @@ def bench(
 
         emit_report(compared, {"tab": "results"}, to.path, results=bench_results(bench))
     else:
-        to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
+        to.emit(partial(bench_json, bench), partial(render_bench, bench))
     say_failures(capture for _, capture in captures)
     return int(any(row.timing is None for row in bench.rows))
 

@@ -234,7 +234,7 @@ def _emit(report: Report, also: Sequence[str], to: Destination) -> None:
     if "github" in also and not to.as_json:
         emit(render_github(report, root), to.path)
         return
-    to.emit(lambda: report_json(report), lambda _, color: render_report(report, color=color))
+    to.emit(lambda: report_json(report), lambda width, color: render_report(report, color=color))
 
 
 # 100k   49152   64KiB

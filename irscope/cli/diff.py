@@ -119,8 +119,8 @@ def diff(
     diffs = _diffs_around_passes(captures, one_pass, between, shown.ignored)
     to.emit(
         lambda: [one.as_json() for one in diffs],
-        lambda columns, color: "\n".join(
-            one.as_text(side_by_side=side_by_side, context=context, width=columns, color=color) for one in diffs
+        lambda width, color: "\n".join(
+            one.as_text(side_by_side=side_by_side, context=context, width=width, color=color) for one in diffs
         ),
     )
     return int(exit_code and any(not one.text_diff.is_empty for one in diffs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from functools import partial
 
 from irscope.api.installation import look, try_gpus
 from irscope.cli.output import Destination
@@ -23,8 +24,5 @@ def doctor(interpreter: str = sys.executable, gpu: bool = False, *, to: Destinat
     if measured:
         save_ceilings(measured)
     rows = [[row.state, row.component, row.detail, row.fix] for row in findings]
-    to.emit(
-        lambda: [asdict(finding) for finding in findings],
-        lambda width, color: table(["", "component", "detail", "fix"], rows, width=width, color=color),
-    )
+    to.emit(lambda: [*map(asdict, findings)], partial(table, ["", "component", "detail", "fix"], rows))
     return int(any(finding.state == "missing" for finding in findings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -54,6 +55,16 @@ _KINDS = {
     "movie": _Form(("svg", "gif", "png", "html"), ("stage", "frame")),
     "roofline": _Form(("svg", "png"), ("part",)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """How the pictures of one command are written."""
+
+    form: str
+    looks: Looks
+    output: Path | None
+    as_json: bool
 
 
 def draw(
@@ -111,15 +122,15 @@ def draw(
         name for name, value in (given | {"part": part}).items() if value and name not in _KINDS[kind].options
     ]:
         raise UsageError(f"--{wrong[0]} does not go with draw {kind}.")
-    looks, stages = Looks(theme, width), split_words(stage)
-    form = _format(kind, form, output, as_json)
+    stages, form = split_words(stage), _format(kind, form, output, as_json)
+    to = _Drawn(form, Looks(theme, width), output, as_json)
     if kind == "movie" and not as_json:
         _check_movie(form, frame, output)
     captures = (captures_with_passes if kind == "passes" else captures_of)(subject, record_options)
     if kind == "movie":
-        _draw_movies(captures, stages, frame, seconds, form, looks, output, as_json)
+        _draw_movies(captures, stages, frame, seconds, to)
     elif kind in ("poster", "loop", "roofline"):
-        _draw_cards(kind, captures, part, form, looks, output, as_json)
+        _draw_cards(kind, captures, part, to)
     else:
         from irscope.api.drawings import GraphOptions
 
@@ -135,7 +146,7 @@ def draw(
             fold=fold,
             max_nodes=max_nodes,
         )
-        _draw_graphs(captures, asked, form, looks, output, as_json)
+        _draw_graphs(captures, asked, to)
     return tell_incomplete(captures)
 
 
@@ -153,15 +164,13 @@ def _format(kind: str, form: str | None, output: Path | None, as_json: bool) -> 
     return form
 
 
-def _draw_each(
-    captures: StoredCaptures, form: str, output: Path | None, draw: Callable[[Capture, Path | None], None]
-) -> None:
+def _draw_each(captures: StoredCaptures, to: _Drawn, draw: Callable[[Capture, Path | None], None]) -> None:
     """Draw the first capture to a file, or each to one in a folder: one that cannot be drawn is named, and left out."""
-    if output is not None and is_folder(output):
+    if to.output is not None and is_folder(to.output):
         failed: list[tuple[Path, IrscopeError]] = []
         names = file_names(list(captures))
         for name, capture in zip(names, captures, strict=True):
-            file = output / f"{name}.{form}"
+            file = to.output / f"{name}.{to.form}"
             try:
                 draw(capture, file)
             except IrscopeError as error:
@@ -178,30 +187,25 @@ def _draw_each(
             f"{len(captures)} launches: {', '.join(names)}; this is the first. --launch N takes another, -o DIR/ draws "
             "each."
         )
-    draw(captures[0], output)
+    draw(captures[0], to.output)
 
 
-def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
-    write_picture(svg, form, file, looks)
-    if form == "svg" and file not in (None, STANDARD_OUTPUT):
+def _write(svg: str, file: Path | None, to: _Drawn) -> None:
+    write_picture(svg, to.form, file, to.looks)
+    if to.form == "svg" and file not in (None, STANDARD_OUTPUT):
         say(f"wrote {file}")
 
 
-def _draw_cards(
-    kind: str, captures: StoredCaptures, part: str | None, form: str, looks: Looks, output: Path | None, as_json: bool
-) -> None:
+def _draw_cards(kind: str, captures: StoredCaptures, part: str | None, to: _Drawn) -> None:
     from irscope.api.drawings import card_json, card_svg
 
-    if form == "html" and not as_json:
-        emit_report(captures, {"tab": "poster"}, output)
-        return
-    if as_json:
+    if to.as_json:
         rows = [one for one in captures if kind != "roofline" or one.failure is None]
-        emit_json([card_json(one, kind, part) for one in rows], output)
-        return
-    _draw_each(
-        captures, form, output, lambda one, file: _write(card_svg(one, kind, looks.theme, part), form, file, looks)
-    )
+        emit_json([card_json(one, kind, part) for one in rows], to.output)
+    elif to.form == "html":
+        emit_report(captures, {"tab": "poster"}, to.output)
+    else:
+        _draw_each(captures, to, lambda one, file: _write(card_svg(one, kind, to.looks.theme, part), file, to))
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
@@ -213,16 +217,7 @@ def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
         raise UsageError("a GIF is written to a file: -o movie.gif.")
 
 
-def _draw_movies(
-    captures: StoredCaptures,
-    stages: list[str],
-    frame: int | None,
-    seconds: float,
-    form: str,
-    looks: Looks,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def _draw_movies(captures: StoredCaptures, stages: list[str], frame: int | None, seconds: float, to: _Drawn) -> None:
     from irscope.api.drawings import movie_maps, movie_of_stages
     from irscope.api.texts import with_texts
     from irscope.render.canvas import sized
@@ -231,60 +226,58 @@ def _draw_movies(
     def whole(capture: Capture) -> Capture:
         return with_texts(capture, "there is nothing to play", "mlir")
 
-    if as_json:
-        emit_json([movie_json(one, movie_of_stages(one, stages)) for one in map(whole, captures)], output)
+    if to.as_json:
+        emit_json([movie_json(one, movie_of_stages(one, stages)) for one in map(whole, captures)], to.output)
         return
-    if form == "html":
-        emit_report(map(whole, captures), {"tab": "movie"}, output)
+    if to.form == "html":
+        emit_report(map(whole, captures), {"tab": "movie"}, to.output)
         return
 
     def draw_movie(one: Capture, file: Path | None) -> None:
         capture = whole(one)
         made = movie_of_stages(capture, stages)
         maps = movie_maps(capture, made)
-        if form == "gif" and file is not None:
-            frames = timed_frames(capture, made, looks.theme, seconds, maps)
-            write_output(file, render_gif((sized(svg, looks.width), time) for svg, time in frames))
+        if to.form == "gif" and file is not None:
+            frames = timed_frames(capture, made, to.looks.theme, seconds, maps)
+            write_output(file, render_gif((sized(svg, to.looks.width), time) for svg, time in frames))
             say(f"wrote {file}")
         elif frame is not None:
-            _write(frame_svg(capture, made, frame, looks.theme, maps), form, file, looks)
+            _write(frame_svg(capture, made, frame, to.looks.theme, maps), file, to)
         else:
-            _write(movie_svg(capture, made, looks.theme, seconds, maps), form, file, looks)
+            _write(movie_svg(capture, made, to.looks.theme, seconds, maps), file, to)
 
-    _draw_each(captures, form, output, draw_movie)
+    _draw_each(captures, to, draw_movie)
 
 
-def _draw_graphs(
-    captures: StoredCaptures, asked: GraphOptions, form: str, looks: Looks, output: Path | None, as_json: bool
-) -> None:
+def _draw_graphs(captures: StoredCaptures, asked: GraphOptions, to: _Drawn) -> None:
     """Draw graphs; without `dot` their source is written instead, and MissingTool says how to install it."""
     from irscope.api.drawings import picture_json, picture_of
     from irscope.render.dot.graph import has_dot, missing_dot
     from irscope.render.warps import WarpsPicture
 
-    if form == "html":
-        emit_report(captures, _graph_view(asked), output)
+    if to.form == "html":
+        emit_report(captures, _graph_view(asked), to.output)
         return
-    if as_json:
-        emit_json([picture_json(capture, asked) for capture in captures], output)
+    if to.as_json:
+        emit_json([picture_json(capture, asked) for capture in captures], to.output)
         return
     instead: Path | None = None
 
     def draw_graph(capture: Capture, file: Path | None) -> None:
         nonlocal instead
-        picture = picture_of(capture, asked, looks.theme)
+        picture = picture_of(capture, asked, to.looks.theme)
         for note in picture.notes:
             say(note)
         if isinstance(picture.graph, WarpsPicture):
             # Its theme is that of its drawing.
-            _write(picture.graph.svg, form, file, Looks(width=looks.width))
-        elif form != "gv" and file is not None and not has_dot():
+            _write(picture.graph.svg, file, replace(to, looks=Looks(width=to.looks.width)))
+        elif to.form != "gv" and file is not None and not has_dot():
             instead = instead or file.with_suffix(".gv")
             _write_source(picture.graph, file)
         else:
-            _write_graph(picture.graph, file, form, looks)
+            _write_graph(picture.graph, file, to)
 
-    _draw_each(captures, form, output, draw_graph)
+    _draw_each(captures, to, draw_graph)
     if instead is not None:
         raise missing_dot(str(instead))
 
@@ -300,11 +293,12 @@ def _graph_view(asked: GraphOptions) -> dict[str, object]:
     return {"tab": "graph", "of": stage} if stage else {"tab": "graph"}
 
 
-def _write_graph(graph: Drawing, file: Path | None, form: str, looks: Looks) -> None:
+def _write_graph(graph: Drawing, file: Path | None, to: _Drawn) -> None:
     from irscope.render.dot.graph import render_bytes
 
+    form = to.form
     try:
-        data = render_bytes(graph, form, theme=looks.theme, width=looks.width)
+        data = render_bytes(graph, form, theme=to.looks.theme, width=to.looks.width)
     except UsageError:
         raise
     except IrscopeError:

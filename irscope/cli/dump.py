@@ -142,21 +142,16 @@ def _joined(captures: Sequence[Capture], text: str) -> list[Capture]:
     waiting = list(read_mlir_dump(text))
     joined: list[Capture] = []
     for capture in captures:
-        dumped = _dump_of(capture, waiting)
+        # The dump that begins with the first text of this compile, or else the first dump of the kernel.
+        named = [item for item in waiting if item.kernel == capture.name]
+        start = capture.artifacts[0].data if capture.artifacts else None
+        dumped = next((item for item in named if item.first_text == start), next(iter(named), None))
         if dumped is None:
             joined.append(replace(capture, notes=(*capture.notes, "MLIR_ENABLE_DUMP printed nothing of this compile.")))
             continue
         waiting.remove(dumped)
         joined.append(_with_passes(capture, dumped))
     return joined
-
-
-def _dump_of(capture: Capture, waiting: Sequence[DumpedCompile]) -> DumpedCompile | None:
-    """The dump that begins with the first text of this compile, or else the first dump of the kernel."""
-    named = [item for item in waiting if item.kernel == capture.name]
-    start = capture.artifacts[0].data if capture.artifacts else None
-    same = [item for item in named if item.first_text == start]
-    return (same or named or [None])[0]
 
 
 def _with_passes(capture: Capture, dumped: DumpedCompile) -> Capture:

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,8 +101,8 @@ def edit(
     comparison = None if made.variant is None else _compared(made, shown)
     agreement = judge.check(made.variant) if judge is not None and made.variant is not None else None
     to.emit(
-        lambda: _as_json(made, comparison, shown, agreement),
-        lambda width, color: _as_text(made, comparison, shown, width, color, agreement, stat=stat, context=context),
+        partial(_as_json, made, comparison, shown, agreement),
+        partial(_as_text, made, comparison, shown, agreement, stat=stat, context=context),
     )
     return int(bool(made.error) or (agreement is not None and not agreement.passes))
 
@@ -167,12 +168,12 @@ def _as_text(
     made: _Edit,
     comparison: Comparison | None,
     stages: list[str],
-    width: int | None,
-    color: bool,
     agreement: Agreement | None,
     *,
     stat: bool,
     context: int,
+    width: int | None,
+    color: bool,
 ) -> str:
     from irscope.render.text.bench import render_agreements
     from irscope.render.text.diff import render_comparison

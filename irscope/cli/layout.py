@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,10 +140,7 @@ def _show_table(shown: list[DescribedLayout], to: Destination, callers: bool) ->
     from irscope.layout.described import as_json
     from irscope.render.layout.terminal import layout_table
 
-    to.emit(
-        lambda: [as_json(item, full=False) for item in shown],
-        lambda width, color: layout_table(shown, width=width, color=color, callers=callers),
-    )
+    to.emit(lambda: [as_json(item, full=False) for item in shown], partial(layout_table, shown, callers=callers))
     return 0
 
 
@@ -155,10 +153,7 @@ def _show_costs(capture: Capture | None, to: Destination, callers: bool) -> int:
         raise UsageError("--costs needs a kernel: a file or a capture.")
     counted = costs.costs_of(with_operations(with_layouts(capture), sass=False))
     counted = with_compilers_count(counted, capture.target, capture.launch.option("num_warps", 4))
-    to.emit(
-        lambda: costs.as_json(counted),
-        lambda width, color: cost_table(counted, width=width, color=color, callers=callers),
-    )
+    to.emit(partial(costs.as_json, counted), partial(cost_table, counted, callers=callers))
     tell_unknown(capture)
     return 0
 
@@ -250,10 +245,7 @@ def _verify(chosen: list[DescribedLayout], to: Destination) -> int:
     from irscope.record.layouts.verify import verify_layouts
 
     reports = verify_layouts(chosen)
-    to.emit(
-        lambda: [report.as_json() for report in reports],
-        lambda width, color: "\n".join(str(report) for report in reports),
-    )
+    to.emit(lambda: [one.as_json() for one in reports], lambda width, color: "\n".join(map(str, reports)))
     return 0 if all(report.agrees for report in reports) else 1
 
 

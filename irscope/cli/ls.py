@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,7 @@ def ls(cache: bool = False, folder: Path | None = None, *, filters: Filters, to:
     none = "No capture is stored. Record one: irscope record FILE."
     if every:
         none = f"None of the {len(every)} captures matches {', '.join(filters.described())}."
-    to.emit(lambda: rows_json(rows), lambda width, color: rows_text(rows, width, color) if rows else none)
+    to.emit(partial(rows_json, rows), partial(rows_text, rows) if rows else lambda width, color: none)
     return 0
 
 
@@ -204,10 +205,9 @@ def _timestamp(date: str) -> float:
 
 def _age(date: str) -> str:
     """`5 min` since a UTC date in ISO 8601; empty for a text that is none."""
-    try:
-        seconds = time.time() - datetime.datetime.fromisoformat(date).timestamp()
-    except ValueError:
+    if not (then := _timestamp(date)):
         return ""
+    seconds = time.time() - then
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"

@@ -72,28 +72,30 @@ class Destination:
     def emit(
         self,
         json_of: Callable[[], dict[str, Any] | Sequence[dict[str, Any]]],
-        text_of: Callable[[int | None, bool], str],
+        text_of: Callable[..., str],
     ) -> None:
         """Write the result as JSON if that is asked for, else as text.
 
-        `text_of` takes the columns that a line may have, None for any number, and whether the text is coloured.
+        `text_of` takes `width`, the columns that a line may have or None for any number, and `color`, whether the text
+        is coloured.
         """
         if self.as_json:
             emit_json(json_of(), self.path)
         else:
-            emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
+            text = text_of(width=table_width(self.path), color=self.is_colored)
+            emit(text, self.path, painted=self.is_colored)
 
     def emit_each(
         self,
         captures: Sequence[Capture],
         json_of: Callable[[Capture], dict[str, Any]],
-        text_of: Callable[[Capture, int | None, bool], str],
+        text_of: Callable[..., str],
     ) -> None:
         """Write what there is on each capture; a text stands under a line that names it if there are several."""
 
         def text(width: int | None, color: bool) -> str:
             title = "{0.id:.8} {0.name} {0.target}\n" if len(captures) > 1 else ""
-            return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
+            return "\n".join(title.format(one) + text_of(one, width=width, color=color) for one in captures)
 
         self.emit(lambda: [json_of(one) for one in captures], text)
 

@@ -109,7 +109,7 @@ def _times(subject: str | None, to: Destination, record_options: RecordingOption
     if to.path is not None and draws_or_traces(to.path):
         draw_or_trace(list(captures), to.path, times_svg, times_trace)
         return tell_failures(captures)
-    to.emit_each(captures, times_json, lambda one, width, color: times_text(one, width=width, color=color))
+    to.emit_each(captures, times_json, times_text)
     return tell_failures(captures)
 
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from irscope.cli.captures import (
@@ -132,7 +133,7 @@ def _collected(
     rows = [] if made is None else collection_rows(made, made.entries())
     to.emit(
         lambda: [row | {"added": added.get(row["id"], "")} for row in rows_json(rows)],
-        lambda width, color: rows_text(rows, width, color) if rows else "The collection is empty.",
+        partial(rows_text, rows) if rows else lambda width, color: "The collection is empty.",
     )
     counts = [list(added.values()).count(what) for what in ("new", "replaced", "kept")]
     kept = f", {counts[2]} interrupted and not replaced" if counts[2] else ""

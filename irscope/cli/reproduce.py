@@ -14,7 +14,6 @@ from irscope.cli.output import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.model.launch_record import Argument
 from irscope.model.recording_options import RecordingOptions
 
 _LIMIT_MIB = 64.0
@@ -84,7 +83,9 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
         )
     reasons: dict[str, list[str]] = {}
     for one in without:
-        size = _mib(one)
+        match = re.search(r"(\d+)", one.dtype)
+        bits = int(match[1]) if match is not None else 8
+        size = math.prod(one.shape) * max(bits // 8, 1) / 2**20
         reason = "not known: nothing computed them"
         if size > limit_mib:
             reason = f"larger than --data-limit {limit_mib:g}"
@@ -99,12 +100,6 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
         say(text)
     if without:
         say("So the file compares no results: that needs the data of all tensors.")
-
-
-def _mib(one: Argument) -> float:
-    match = re.search(r"(\d+)", one.dtype)
-    bits = int(match[1]) if match is not None else 8
-    return math.prod(one.shape) * max(bits // 8, 1) / 2**20
 
 
 def _check(capture: Capture, program: str, python: str, timeout_s: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import check_plan, say_failures
@@ -61,10 +62,7 @@ def run(
     say_failures(checked.captures)
     places = [(row.where, row.agreement) for row in checked.launches]
     rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
-    to.emit(
-        lambda: _as_json(checked, record_options.plan),
-        lambda width, color: render_agreements(rows, width=width, color=color),
-    )
+    to.emit(partial(_as_json, checked, record_options.plan), partial(render_agreements, rows))
     _tell_end(file, checked, record_options.launch)
     return 0 if checked.passes else 1
 
@@ -88,7 +86,7 @@ def _sanitized(request: RecordRequest, sanitizer: Sanitizer, to: Destination) ->
 
     done = sanitize_script(request, sanitizer, echo=echo)
     rows = [tuple(report.as_json().values()) for report in done.reports]
-    to.emit(done.as_json, lambda width, color: render_reports(rows, width=width, color=color))
+    to.emit(done.as_json, partial(render_reports, rows))
     end = done.script_end
     if end is not None and end.stopped:
         say(f"{request.path} stopped: {end.message}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irscope.api.texts import parse_lines
@@ -48,7 +49,7 @@ def source(
         at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
         return tell_incomplete(captures)
-    to.emit_each(captures, lambda one: _json(one, shown), lambda one, width, color: _text(one, shown, width, color))
+    to.emit_each(captures, partial(_json, shown), partial(_text, shown))
     return tell_incomplete(captures)
 
 
@@ -69,7 +70,7 @@ def _pattern_of(text: str | None) -> _Pattern:
         ) from error
 
 
-def _text(capture: Capture, shown: _Shown, width: int | None, color: bool) -> str:
+def _text(shown: _Shown, capture: Capture, width: int | None, color: bool) -> str:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import render_interleaved, render_table
 
@@ -115,7 +116,7 @@ def _nothing(pattern: _Pattern, lines: str | None, stage: str | None) -> str:
     return f"nothing at {where} comes from lines {lines}."
 
 
-def _json(capture: Capture, shown: _Shown) -> dict[str, Any]:
+def _json(shown: _Shown, capture: Capture) -> dict[str, Any]:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import counts_json, operations_json
 

@@ -146,6 +146,14 @@ def progress_bar() -> Generator[Progress]:
 
 
 @contextmanager
+def updated(what: str) -> Generator[Callable[[int, int], None]]:
+    """A progress bar of one task, which gets how much is done, of how much."""
+    with progress_bar() as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
 def counted(what: str, count: int) -> Generator[Callable[[], None]]:
     """A progress bar of one task, which is advanced by one whenever what it gives is called."""
     with progress_bar() as progress:

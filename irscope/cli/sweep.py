@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,7 @@ def sweep(
             counts = Counter(one.meaning or "not compiled" for one in rows)
             say(f"meaning: {', '.join(f'{count} {answer}' for answer, count in counts.items())}")
     summary = summary_of(rows, by)
-    Destination(None, as_json, color).emit(
-        lambda: summary_json(summary), lambda width, color: render_summary(summary, width=width, color=color)
-    )
+    Destination(None, as_json, color).emit(partial(summary_json, summary), partial(render_summary, summary))
     # A compile that fails is a result, where others do not; work that was lost is none.
     wanted = [one for one in rows if one.vs] or rows
     return int(any(one.failure == "worker" for one in rows) or all(one.failure for one in wanted))

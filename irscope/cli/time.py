@@ -57,9 +57,8 @@ def time(
         from irscope.api.timing import calibrate as calibrated
 
         name, device, path = calibrated(record_options.interpreter or sys.executable)
-        to.emit(
-            lambda: {"part": name, "device": device, "file": str(path)}, lambda _, __: f"{device} is {name}: {path}\n"
-        )
+        answer = {"part": name, "device": device, "file": str(path)}
+        to.emit(lambda: answer, lambda width, color: f"{device} is {name}: {path}\n")
         return 0
     if roofline:
         if size or grid:

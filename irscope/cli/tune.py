@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of
 from irscope.cli.command import Part, Subject
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination
-from irscope.cli.streams import progress_bar, say
+from irscope.cli.streams import counted, say, updated
 from irscope.cli.sweep import points_of, recorded_with, with_constants
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -60,26 +61,18 @@ def tune(
     script = script_of(subject, record_options, "tune --time") if time else None
     record_options = replace(record_options, layouts=False)
     captures = _of_one_kernel(_compiled(subject, versus or [], record_options))
-    with progress_bar() as bar:
-        task = bar.add_task("predictions", total=None)
-        tuning = ranked(
-            captures, points, grid or "", part, lambda done, total: bar.update(task, completed=done, total=total)
-        )
-        if script is not None:
-            task = bar.add_task("measurements", total=None)
-            request_of = _Requests(script, versus or [], captures, record_options)
-            tuning = measured(
-                tuning, top, clock_on_gpu(request_of), lambda done, total: bar.update(task, completed=done, total=total)
-            )
+    with updated("predictions") as tell:
+        tuning = ranked(captures, points, grid or "", part, tell)
+    if script is not None:
+        with updated("measurements") as tell:
+            clock = clock_on_gpu(_Requests(script, versus or [], captures, record_options))
+            tuning = measured(tuning, top, clock, tell)
     if not tuning.rows:
         say(f"No configuration of {tuning.kernel} can be timed.")
     if perf_model and tuning.rows:
-        to.emit(lambda: tuning_json(tuning), lambda _, __: perf_model_text(tuning))
+        to.emit(partial(tuning_json, tuning), lambda width, color: perf_model_text(tuning))
     else:
-        to.emit(
-            lambda: tuning_json(tuning),
-            lambda width, color: tuning_text(tuning, top, width=width, color=color),
-        )
+        to.emit(partial(tuning_json, tuning), partial(tuning_text, tuning, top))
     return 0 if tuning.rows else 1
 
 
@@ -124,14 +117,14 @@ def _compiled(subject: str | None, versus: Sequence[str], record_options: Record
     points = tuple(point for point in points if len(point.constants) + len(point.options) == keys)
     found: list[Capture] = []
     constants = list(dict.fromkeys(point.constants for point in points))
-    with progress_bar() as bar:
-        task = bar.add_task("compiles", total=len(points))
+    with counted("compiles", len(points)) as advance:
         for chosen in constants:
             base = recorded_with(chosen, [subject], record_options) if chosen else captures
             mine = [point for point in points if point.constants == chosen]
             first_launches = {one.name: one for one in reversed(list(base))}
             found += _with_options([*first_launches.values()], mine)
-            bar.advance(task, len(mine))
+            for _ in mine:
+                advance()
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, is_program, is_script, readable
@@ -13,7 +14,7 @@ from irscope.cli.keeping import note_incomplete
 from irscope.cli.launches import program_request
 from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.recording import interpreter_at, ptxas_at, refuse_options, split_words
-from irscope.cli.streams import progress_bar, say
+from irscope.cli.streams import counted, progress_bar, say
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -91,10 +92,7 @@ def upgrade(
         emit_report(captures, {"tab": "results"}, to.path, results=upgrade_results(found, every=every))
         say(f"wrote {to.path}")
     else:
-        to.emit(
-            lambda: upgrade_json(found),
-            lambda width, color: render_upgrade(found, every=every, width=width, color=color),
-        )
+        to.emit(partial(upgrade_json, found), partial(render_upgrade, found, every=every))
     return 0 if facts is None or not found.regressions(facts) else WORSE
 
 
@@ -104,12 +102,11 @@ def _verified(found: Upgrade) -> Upgrade:
 
     rows: list[UpgradeRow] = []
     counts: Counter[str] = Counter()
-    with progress_bar() as bar:
-        task = bar.add_task("runs the IR", total=len(found.rows))
+    with counted("runs the IR", len(found.rows)) as advance:
         for one in found.rows:
             row, verdict = with_meaning(one)
             rows.append(row)
-            bar.advance(task)
+            advance()
             if verdict is None:
                 continue
             counts[verdict.answer] += 1

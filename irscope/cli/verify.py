@@ -119,7 +119,7 @@ def _better(
     to.emit_each(
         [one for one, _ in pairs],
         lambda one: picked(one, "id kernel=name target") | verdicts[one.id].as_json(),
-        lambda one, _, color: render_better(verdicts[one.id], color=color),
+        lambda one, width, color: render_better(verdicts[one.id], color=color),
     )
     return int(any(one.answer != "better" for one in verdicts.values()))
 
@@ -156,6 +156,6 @@ def _answer(
     to.emit_each(
         captures,
         lambda one: picked(one, "id kernel=name target") | verdicts[one.id].as_json(),
-        lambda one, _, color: render(verdicts[one.id], color=color),
+        lambda one, width, color: render(verdicts[one.id], color=color),
     )
     return int(any(verdict.answer == bad for verdict in verdicts.values()))

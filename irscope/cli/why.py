@@ -197,7 +197,7 @@ def _versus(subject: str | None, other: str, to: Destination, record_options: Re
     rows = [(one, two, versus(one, two)) for one, two in pairs]
     to.emit(
         lambda: [versus_json(*row) for row in rows],
-        lambda _, color: "\n".join(render_versus(*row, color=color) for row in rows),
+        lambda width, color: "\n".join(render_versus(*row, color=color) for row in rows),
     )
     return 0
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from irscope.errors import MissingTool, UsageError, did_you_mean, installing
 from irscope.render.text.tables import display_width, shorten, visible
+from irscope.render.text.tables import wrapped as wrapped_columns
 
 WIDTH, HEIGHT = 1280, 720
 LEAST = 11.0
@@ -228,9 +229,6 @@ class Canvas:
         arc = f"a{number(radius)} {number(radius)} 0 1 0"
         self.path(f"M{number(x - radius)} {number(y)}{arc} {wide} 0{arc} -{wide} 0", look, tip=tip)
 
-    def outline(self, area: Rect, look: str) -> None:
-        self.path(f"M{area.left:.1f} {area.top:.1f}h{area.width:.1f}v{area.height:.1f}h{-area.width:.1f}Z", look)
-
     def legend(
         self, left: float, y: float, rows: Iterable[tuple[str, str]], right: float = inf, *, look: str = "m"
     ) -> tuple[float, float]:
@@ -277,12 +275,6 @@ class Canvas:
         yield
         self.parts.append("</g>")
 
-    @contextmanager
-    def node(self, name: str) -> Generator[None, None, None]:
-        """What is drawn in the block is one thing, with a name that a pointer shows."""
-        with self.group('class="node"', name):
-            yield
-
     def panel(self, area: Rect, title: str, note: str = "") -> Rect:
         """Draw a panel with its title, and a note beside it; returns the room within."""
         self.rect(area, "panel", radius=8)
@@ -322,15 +314,9 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 def wrapped(text: str, room: float, size: float, lines: int | None = None) -> list[str]:
     """A text in lines of a room; in at most so many, the last of which is cut."""
     columns = max(int(room / (size * LETTER)), 8)
-    found: list[str] = []
-    words = visible(text).split(" ")
-    while words and (lines is None or len(found) < lines):
-        line = words.pop(0)
-        while words and display_width(line) + 1 + display_width(words[0]) <= columns:
-            line = f"{line} {words.pop(0)}"
-        found.append(line)
-    if words:
-        found[-1] = f"{found[-1]} {' '.join(words)}"
+    found = wrapped_columns(visible(text), columns)
+    if lines is not None:
+        found = [*found[: lines - 1], " ".join(found[lines - 1 :])] if len(found) > lines else found
     return [shorten(line, columns) for line in found]
 
 

@@ -257,7 +257,8 @@ class _Picture:
             canvas.rect(Rect(x - 4, top + 1, 8, 8), "t")
         from_before, begin, is_taken = True, (top + 10, -1), True
         for row in grid.rows:
-            if (use := self._use(row, ring)) is None or use.action == "expects":
+            use = next((use for line, use in row.event.touched if line == ring.line), None)
+            if use is None or use.action == "expects":
                 continue
             y = row.top + grid.row / 2
             if use.action in ("arrives", "writes"):
@@ -274,9 +275,6 @@ class _Picture:
             canvas.path(f"M{x:.1f} {begin[0]:.1f}V{bottom:.1f}", "off")
             canvas.path(f"M{x - 3:.1f} {bottom - 4:.1f}h6l-3 6Z", "m")
 
-    def _use(self, row: Row, ring: WarpRing) -> WarpRingUse | None:
-        return next((use for line, use in row.event.touched if line == ring.line), None)
-
     def _row(self, row: Row, event: WarpEvent) -> None:
         canvas, grid = self.canvas, self.grid
         area = grid.lanes[event.partition]
@@ -284,7 +282,7 @@ class _Picture:
         depth = max(len(event.loops) - 1, 0)
         box = Rect(area.left + 6 + 5 * depth, row.top + 1, area.width - 12 - 5 * depth, grid.row - 3)
         middle = row.top + grid.row / 2
-        with canvas.node(told(event, self.rings)):
+        with canvas.group('class="node"', told(event, self.rings)):
             for line, use in event.touched:
                 if (x := grid.rings.get(line)) is not None:
                     self._link(use, x, box, middle - 0.5, look)
@@ -293,8 +291,8 @@ class _Picture:
             waits = event.waits
             if waits is not None:
                 canvas.rect(box, "band", radius=4)
-                dashed = "off" if waits.first_phase == 1 else f"edge s{look}"
-                canvas.outline(box, dashed)
+                outline = f"M{box.left:.1f} {box.top:.1f}h{box.width:.1f}v{box.height:.1f}h{-box.width:.1f}Z"
+                canvas.path(outline, "off" if waits.first_phase == 1 else f"edge s{look}")
             else:
                 canvas.rect(box, f"f{look}", radius=4)
             ink = "t" if waits is not None else f"x{look}"

@@ -238,7 +238,10 @@ def _grid(canvas: Canvas, figure: Figure, geometry: _Geometry, lettering: _Lette
         if figure.mark_text:
             for run, box in own:
                 if run.marked:
-                    _frame(canvas, box)
+                    # In two colours: one of them stands out from any filling.
+                    inner = Rect(box.left + 1, box.top + 1, box.width - 2, box.height - 2)
+                    canvas.rect(inner, "around")
+                    canvas.rect(inner, "frame")
         size = panel.columns * panel.cell + 1, panel.rows * panel.line + 1
         canvas.rect(Rect(panel.x - 0.5, panel.y - 0.5, *size), "axis")
 
@@ -278,23 +281,16 @@ def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, 
     return "alone", 0
 
 
-def _frame(canvas: Canvas, box: Rect) -> None:
-    # In two colours: one of them stands out from any filling.
-    inner = Rect(box.left + 1, box.top + 1, box.width - 2, box.height - 2)
-    canvas.rect(inner, "around")
-    canvas.rect(inner, "frame")
-
-
 def _ticks(canvas: Canvas, panel: _Panel, figure: Figure) -> None:
-    for column in range(0, panel.columns, _step(panel.columns, panel.cell, 30)):
+    for column in range(0, panel.columns, step_of(panel.columns, panel.cell, 30)):
         canvas.text(panel.x + column * panel.cell + 2, panel.y - 5, str(panel.column + column), look="m", size=LEAST)
     if figure.row_axis:
-        for index in range(0, panel.rows, _step(panel.rows, panel.line, 14)):
+        for index in range(0, panel.rows, step_of(panel.rows, panel.line, 14)):
             y = panel.y + index * panel.line + min(panel.line / 2 + 4, 15)
             canvas.text(panel.x - 8, y, str(panel.row + index), look="m", size=LEAST, anchor="end")
 
 
-def _step(count: int, size: float, least: float) -> int:
+def step_of(count: int, size: float, least: float) -> int:
     step = 1
     while step * size < least and step < count:
         step *= 2

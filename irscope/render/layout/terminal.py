@@ -13,6 +13,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.canvas import Rgb, fills, ink_of
 from irscope.render.layout.figure import Figure, Run
+from irscope.render.layout.svg import step_of
 from irscope.render.text.tables import percent, short_name, shorten, table, table_rows, visible
 
 _RESET = "\x1b[0m"
@@ -108,9 +109,7 @@ def _panel(
 
 
 def _ruler(figure: Figure, first: int, columns: int, cell: int) -> str:
-    step = 1
-    while step * cell < 6 and step < columns:
-        step *= 2
+    step = step_of(columns, cell, 6)
     axis = figure.row_axis.replace("dim ", "d") if figure.row_axis else ""
     marks = "".join(str(column).ljust(step * cell) for column in range(first, first + columns, step))
     return f"{axis:>4}  {marks}".rstrip()

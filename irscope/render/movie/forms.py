@@ -155,7 +155,6 @@ class _Scene:
     # ── what a frame shows ────────────────────────────────────────────────────────────────────────────────────
 
     def frame(self, at: int) -> str:
-        """What one frame shows of its own."""
         frame = self._movie.frames[at]
         self._title(at, frame)
         if frame.families:

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.lives.operations import OperationLife
 from irscope.analysis.movie.make import FollowedOperations, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
@@ -34,14 +33,11 @@ from irscope.model.layout import LayoutRefusal, layout_to_json
 from irscope.model.plain import picked
 from irscope.render.layout.figure import between_facts, memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
-from irscope.render.poster.facts import known_allocations, known_findings
+from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
 from irscope.render.text.findings import BAD_BELOW, told_of
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import percent
-
-if TYPE_CHECKING:
-    from irscope.timing.predict import Prediction
 
 _MOST = 8
 _MOST_WORST = 3
@@ -65,18 +61,6 @@ def findings_of(
     is_launched = capture.failure is None and capture.launch.record is not None
     safety = _safety(capture, among) if among is not None and is_launched else []
     return [*_failure(capture), *safety, *worst, *others][: 2 * _MOST]
-
-
-def findings_in(
-    capture: Capture, costs: Sequence[Cost], *, evaluates: bool
-) -> tuple[Sequence[Finding], Prediction | None]:
-    """The findings of a capture, the worst first, and the prediction of its launch, where there is one.
-
-    `evaluates`: whether addresses are evaluated for that, which takes a tenth of a compile's time.
-    """
-    if not evaluates:
-        return quick_findings(capture), None
-    return known_findings(capture, costs)
 
 
 def _row(finding: Finding) -> dict[str, Any]:

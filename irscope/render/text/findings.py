@@ -176,7 +176,7 @@ def render_versus(before: Capture, after: Capture, found: Versus, *, color: bool
         terms = [one for one in found.terms if one.kind == kind]
         rows += [f"  {title}"] if terms else []
         for one in terms:
-            text = _figure if kind == "figure" else duration_text
+            text = "{:,.0f}".format if kind == "figure" else duration_text
             rows.append(f"    {one.name:<28} {text(one.before or 0.0):>12} → {text(one.after or 0.0)}")
     for label, findings in (("only B", found.new), ("only A", found.removed)):
         rows += [
@@ -186,25 +186,16 @@ def render_versus(before: Capture, after: Capture, found: Versus, *, color: bool
     return "\n".join(rows) + "\n"
 
 
-def _figure(value: float) -> str:
-    return f"{round(value):,}"
-
-
 def versus_json(before: Capture, after: Capture, found: Versus) -> dict[str, Any]:
-    return {
-        "a": before.id,
-        "b": after.id,
-        "kernel": before.name,
-        "ratio": found.ratio,
-        "text": found.sentence,
-        "options": [*found.options],
-        "first_pass": found.first_pass,
-        "time_a": time_json(found.before),
-        "time_b": time_json(found.after),
-        "terms": [picked(one, "kind name before after") for one in found.terms],
-        "new": findings_json(found.new),
-        "removed": findings_json(found.removed),
-    }
+    return {"a": before.id, "b": after.id, "kernel": before.name} | picked(
+        found,
+        "ratio text=sentence options first_pass",
+        time_a=time_json(found.before),
+        time_b=time_json(found.after),
+        terms=[picked(one, "kind name before after") for one in found.terms],
+        new=findings_json(found.new),
+        removed=findings_json(found.removed),
+    )
 
 
 def time_json(time: Timed) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from irscope.render.text.tables import duration_text
 from irscope.verify.bits import BitsVerdict
 from irscope.verify.meaning import Difference, MeaningVerdict, PassMeaning
-from irscope.verify.verdict import SafetyVerdict, Violation
+from irscope.verify.verdict import SafetyVerdict
 
 if TYPE_CHECKING:
     from irscope.analysis.better import BetterVerdict
@@ -22,18 +22,13 @@ def render_verdict(verdict: SafetyVerdict | ArgumentsVerdict, *, color: bool = F
     answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
     lines = [f"{answer}: {verdict.scope}"]
     for violation in verdict.violations:
-        lines += _violation(violation)
+        places = "".join(f"  {basename(file)}:{line}" for file, line in violation.place)
+        lines += [f"  {violation.code} {violation.title}{places}", f"    {violation.detail}."]
+        lines += [f"    {row}" for row in violation.evidence]
     lines += [f"  assumed: {row}." for row in assumed]
     lines += [f"  not decided: {reason}." for reason in verdict.undecided]
     lines += [f"  note: {note}." for note in verdict.notes]
     return "\n".join(lines) + "\n"
-
-
-def _violation(violation: Violation) -> list[str]:
-    head = f"  {violation.code} {violation.title}"
-    for file, line in violation.place:
-        head += f"  {basename(file)}:{line}"
-    return [head, f"    {violation.detail}.", *(f"    {row}" for row in violation.evidence)]
 
 
 def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from irscope.analysis.findings.quick import quick_findings
 from irscope.errors import DAMAGE
 from irscope.render.canvas import THEMES, theme_named
 from irscope.render.poster.poster import poster_svg
-from irscope.render.report.facts import findings_in
 from irscope.render.report.pictures import packed_poster, poster_style
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
@@ -19,11 +19,11 @@ LAUNCHED = matmul("matmul-cuda-80", 1024)
 
 @pytest.fixture(scope="module")
 def packed() -> str:
-    return packed_poster(LAUNCHED, (), findings_in(LAUNCHED, (), evaluates=False)[0], None)
+    return packed_poster(LAUNCHED, (), quick_findings(LAUNCHED), None)
 
 
 def test_it_is_the_poster_without_a_style(packed: str) -> None:
-    drawn = poster_svg(LAUNCHED, costs=(), findings=findings_in(LAUNCHED, (), evaluates=False)[0])
+    drawn = poster_svg(LAUNCHED, costs=(), findings=quick_findings(LAUNCHED))
     assert [one.text for one in texts_of(packed)] == [one.text for one in texts_of(drawn)]
     assert len(texts_of(packed)) > 40
     assert "<style>" not in packed
