@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from irscope.analysis.findings.model import Finding, FixChange, is_alone
 from irscope.analysis.findings.search import grid_with
 from irscope.model.capture import Capture, Launch
+from irscope.model.plain import python_tree
 
 _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
@@ -43,10 +44,7 @@ def source_edits(
             state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, hints on
             products with an argument, stages of a loop, and operands that are widened.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+    tree = python_tree(text)
     lines = text.split("\n")
     launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel, launch)]
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]

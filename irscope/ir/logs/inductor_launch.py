@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items, literal, statements, target_named
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items, target_named
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.launch_record import DTYPES, Argument, LaunchRecord
+from irscope.model.plain import literal, python_tree
 
 _MOST_CHARACTERS = 1 << 20
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
@@ -64,7 +65,7 @@ def note_tensor(line: str, tensors: dict[str, CallTensor]) -> None:
 
 
 def _parsed(code: str) -> list[ast.stmt]:
-    return statements(code) if len(code) <= _MOST_CHARACTERS else []
+    return python_tree(code).body if len(code) <= _MOST_CHARACTERS else []
 
 
 def launch_of_code(
