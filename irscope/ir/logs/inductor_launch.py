@@ -77,8 +77,8 @@ def launch_of_code(
     a size is symbolic.
     """
     meta, kind = _decorator(code)
-    signature = _texts(meta.get("signature"))
-    if not signature:
+    signature: dict[Any, Any] = _literal(meta.get("signature"), dict)
+    if not signature or not all(isinstance(text, str) for row in signature.items() for text in row):
         return Launch(kernel), UNKNOWN_TARGET
     names = list(signature)
     constants = {
@@ -126,11 +126,6 @@ def _literal(node: ast.expr | None, kind: type) -> Any:
     """The value of a literal of a type; an empty one of that type for anything else."""
     value = literal(node) if node is not None else None
     return value if isinstance(value, kind) else kind()
-
-
-def _texts(node: ast.expr | None) -> dict[str, str]:
-    rows = _literal(node, dict)
-    return rows if all(isinstance(key, str) and isinstance(value, str) for key, value in rows.items()) else {}
 
 
 def _first_attributes(node: ast.expr | None) -> dict[Any, list[list[Any]]]:
