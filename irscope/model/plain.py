@@ -32,11 +32,31 @@ def tupled(value: Any) -> Any:
     return value
 
 
+NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+"""What Python raises for a text that is none of its own, or nests too deeply."""
+
+
+def python_tree(code: str) -> ast.Module:
+    """The tree of a text of Python; one without statements where it is none."""
+    try:
+        return ast.parse(code)
+    except NOT_PYTHON:
+        return ast.Module([], [])
+
+
+def literal(text: str | ast.expr) -> Any:
+    """The value of a literal of Python; None for anything else."""
+    try:
+        return ast.literal_eval(text)
+    except NOT_PYTHON:
+        return None
+
+
 def constant_value(text: str) -> Any:
     """The value of a constant as Python prints it; the text itself for what is no plain value."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return text
     return value if value is None or isinstance(value, (bool, int, float, str)) else text
 

@@ -306,7 +306,10 @@ class _Equations:
     def __init__(self, graph: ControlFlow, warps: int) -> None:
         self.graph = graph
         self.warps = warps
-        self.reached = _reached(graph)
+        following: dict[int, list[int]] = {}
+        for jump in graph.jumps:
+            following.setdefault(jump.source, []).append(jump.target)
+        self.reached = sorted(reached([0], lambda number: following.get(number, ())))
         self.ways = [(jump.source, jump.target) for jump in graph.jumps if jump.source in self.reached]
         self.ways += [(number, UNKNOWN) for number in self.reached if graph.blocks[number].ending]
         self.rows: list[list[int]] = []
@@ -357,13 +360,6 @@ def _access_count(instructions: Sequence[Instruction], operations: Sequence[int]
     return sum(
         one.opcode.partition(".")[0] in _GLOBAL_OPCODES and operations[one.line - 1] == line for one in instructions
     )
-
-
-def _reached(graph: ControlFlow) -> list[int]:
-    following: dict[int, list[int]] = {}
-    for jump in graph.jumps:
-        following.setdefault(jump.source, []).append(jump.target)
-    return sorted(reached([0], lambda number: following.get(number, ())))
 
 
 class Scoreboards:

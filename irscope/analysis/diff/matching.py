@@ -309,7 +309,12 @@ class Matching:
             if self._find_altered_moves(lefts, rights, with_operands=with_operands):
                 self._roles.match()
         self._close_regions()
-        self._keep_order()
+        # Call moved whatever is out of order after all (regions that a text cut short never closes).
+        pairs = [(line, other) for line, other in enumerate(self.to_right) if other >= 0 and line not in self.moved]
+        kept = heaviest_ascending([other for _, other in pairs], [1] * len(pairs))
+        if len(kept) < len(pairs):
+            in_order = set(kept)
+            self.moved.update(line for index, (line, _) in enumerate(pairs) if index not in in_order)
 
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -448,14 +453,6 @@ class Matching:
                 self.aligner.pair(line, closers[partner])
                 if opener in self.moved:
                     self.moved.add(line)
-
-    def _keep_order(self) -> None:
-        """Call moved whatever is out of order after all (regions that a text cut short never closes)."""
-        pairs = [(line, other) for line, other in enumerate(self.to_right) if other >= 0 and line not in self.moved]
-        kept = heaviest_ascending([other for _, other in pairs], [1] * len(pairs))
-        if len(kept) < len(pairs):
-            in_order = set(kept)
-            self.moved.update(line for index, (line, _) in enumerate(pairs) if index not in in_order)
 
 
 def _around(parents: list[int], line: int, partners: list[int]) -> int:

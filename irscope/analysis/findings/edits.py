@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from irscope.analysis.findings.model import Finding, FixChange, is_alone
 from irscope.analysis.findings.search import grid_with
 from irscope.model.capture import Capture, Launch
+from irscope.model.plain import python_tree
 
 _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
@@ -43,10 +44,7 @@ def source_edits(
             state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, hints on
             products with an argument, stages of a loop, and operands that are widened.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+    tree = python_tree(text)
     lines = text.split("\n")
     launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel, launch)]
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
@@ -68,9 +66,9 @@ def source_edits(
         if change.kind in ("option", "constant") or (change.kind == "factor" and change.name != str(change.was)):
             edits = [_argument(lines, one, change) for one in launches]
         elif change.kind == "divisible":
-            edits = [*_unlisted(lines, tree, kernel, change.name)]
+            edits = [*_unlisted(lines, kernels, change.name)]
         elif change.kind in ("compare", "hint"):
-            edits = [*_in_kernel(lines, tree, kernel, change)]
+            edits = [*_in_kernel(lines, kernels, change)]
         elif change.kind in ("stages", "narrow"):
             edits = [*_at_line(lines, tree, change)]
         else:
@@ -112,9 +110,8 @@ def patch_of(capture: Capture, findings: Sequence[Finding]) -> str:
     return "".join(difflib.unified_diff(before, after, kernel.file, kernel.file, n=1))
 
 
-def _in_kernel(lines: Sequence[str], tree: ast.Module, kernel: str, change: FixChange) -> Iterator[_SourceEdit]:
+def _in_kernel(lines: Sequence[str], kernels: Sequence[ast.FunctionDef], change: FixChange) -> Iterator[_SourceEdit]:
     """The edits of a kernel's own lines: `i < n` for `i <= n - 1`, and `tl.multiple_of(i * n, 16)` for `i * n`."""
-    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
     for one in (each for function in kernels for each in ast.walk(function)):
         if change.kind == "compare" and isinstance(one, ast.Compare) and [type(each) for each in one.ops] == [ast.LtE]:
             right = one.comparators[0]
@@ -193,8 +190,7 @@ def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> _Sourc
     return _SourceEdit(end_line, column, end_line, column, f", {change.name}={change.value}")
 
 
-def _unlisted(lines: Sequence[str], tree: ast.Module, kernel: str, name: str) -> Iterator[_SourceEdit]:
-    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
+def _unlisted(lines: Sequence[str], kernels: Sequence[ast.FunctionDef], name: str) -> Iterator[_SourceEdit]:
     keywords = [
         word
         for one in kernels

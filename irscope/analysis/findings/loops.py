@@ -80,7 +80,9 @@ def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion
     if loop.name == "scf.while":
         cause = studied.in_ir("it is a while loop, and the pipeliner handles only for loops", loop.first_line)
         return cause, Suggestion("write the loop as `for … in range(…)` if its trip count is known")
-    own = _own_stages(studied, loop)
+    # What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing.
+    given = (_stages_of_loop(one) for one in (loop, *_written(studied, loop)))
+    own = next((one for one in given if one is not None), None)
     if own is not None and own < 2:
         cause = studied.in_ir(f"num_stages of its loop is {own}", loop.first_line)
         return cause, Suggestion(f"tl.range(…, num_stages={_STAGES})")
@@ -123,12 +125,6 @@ def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
     for operand in dot.operands[:2]:
         loads = (one for one in islice(makers(studied.module, operand), _MOST_MAKERS) if one.opcode in LOADS)
         yield from islice(loads, 1)
-
-
-def _own_stages(studied: Studied, loop: Operation) -> int | None:
-    """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
-    given = (_stages_of_loop(one) for one in (loop, *_written(studied, loop)))
-    return next((one for one in given if one is not None), None)
 
 
 def _stages_of_loop(loop: Operation) -> int | None:

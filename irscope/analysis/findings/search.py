@@ -11,6 +11,7 @@ from textwrap import dedent
 from irscope.analysis.findings.model import FixChange
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch
+from irscope.model.plain import python_tree
 
 Changes = tuple[FixChange, ...]
 _Settings = Mapping[str, int]
@@ -156,10 +157,7 @@ class _Tiles:
 
 
 def _tiles(launch: Launch) -> _Tiles:
-    try:
-        tree = ast.parse(dedent(launch.kernel.source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Tiles((), (), (), ())
+    tree = python_tree(dedent(launch.kernel.source))
     constants = {name for name, _ in launch.constants}
     axes: dict[str, int] = {}
     of_axis: list[tuple[int, str]] = []

@@ -363,7 +363,10 @@ class Log:
         if one.kind is not None:
             self._step(one, one.kind)
         elif one.operation.opcode == "async_commit_group":
-            self._commit(one)
+            mine = self._open
+            mine.groups.append([self._tokens[key] for key in one.keys if key in self._tokens] or mine.copies)
+            mine.copies = [each for each in mine.copies if each not in mine.groups[-1]]
+            self._tokens[one.key] = len(mine.groups) - 1
         if self.is_specialised and one.kind != "wait" and not one.is_off:
             self._arrive(one)
 
@@ -371,12 +374,6 @@ class Log:
         for one in steps:
             if self.steps[one].until is None:
                 self.steps[one] = replace(self.steps[one], until=at)
-
-    def _commit(self, one: Doing) -> None:
-        mine = self._open
-        mine.groups.append([self._tokens[key] for key in one.keys if key in self._tokens] or mine.copies)
-        mine.copies = [each for each in mine.copies if each not in mine.groups[-1]]
-        self._tokens[one.key] = len(mine.groups) - 1
 
     def _arrive(self, one: Doing) -> None:
         """Count its arrivals: those of copies and dots are theirs when they are done, which they may be at once."""

@@ -402,26 +402,20 @@ class FollowedOperations:
         before: list[_Sight] = []
         sight = _Sight((line,))
         for step in range(at, -1, -1):
-            sight = self._before(step, sight)
+            lots = [lot for lot in self.links.get(step, ()) if not set(lot.rights).isdisjoint(sight.lines)]
+            lefts = tuple(sorted({line for lot in lots for line in lot.lefts}))
+            # Of several before, it is not known which one became it.
+            sight = _Sight(lefts, sight.is_certain and len(lefts) <= 1)
             before.append(sight)
         after: list[_Sight] = []
         sight = _Sight((line,))
         for step in range(at + 1, len(self.lives.trail.steps)):
-            sight = self._after(step, sight)
+            lots = [lot for lot in self.links.get(step, ()) if not set(lot.lefts).isdisjoint(sight.lines)]
+            own = set(sight.lines)
+            is_certain = sight.is_certain and all(own.issuperset(lot.lefts) for lot in lots)
+            sight = _Sight(tuple(sorted({line for lot in lots for line in lot.rights})), is_certain)
             after.append(sight)
         return [*reversed(before), _Sight((line,)), *after]
-
-    def _after(self, step: int, sight: _Sight) -> _Sight:
-        lots = [lot for lot in self.links.get(step, ()) if not set(lot.lefts).isdisjoint(sight.lines)]
-        own = set(sight.lines)
-        is_certain = sight.is_certain and all(own.issuperset(lot.lefts) for lot in lots)
-        return _Sight(tuple(sorted({line for lot in lots for line in lot.rights})), is_certain)
-
-    def _before(self, step: int, sight: _Sight) -> _Sight:
-        lots = [lot for lot in self.links.get(step, ()) if not set(lot.rights).isdisjoint(sight.lines)]
-        lefts = tuple(sorted({line for lot in lots for line in lot.lefts}))
-        # Of several before, it is not known which one became it.
-        return _Sight(lefts, sight.is_certain and len(lefts) <= 1)
 
 
 def follow(capture: Capture) -> FollowedOperations:

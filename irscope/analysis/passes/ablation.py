@@ -135,18 +135,15 @@ class Ablation:
 
     def _rank(self, variant: AblationRow, key: SortKey) -> tuple[float, ...]:
         if key == "effect":
-            return self._effect(variant)
+            if not variant.compiles:
+                return (0, 0.0)
+            rank = 4 if not variant.differs_from else (3 if self.same_program(variant) else 2)
+            return (1 if variant.is_wrong else rank, -self._largest_change(variant))
         if key == "time":
             timed = variant.ratio is not None
             return (variant.compiles, not variant.is_wrong, not timed, -(variant.ratio.value if variant.ratio else 0.0))
         change = self.difference(variant, key)
         return (variant.compiles, change is None, -abs(change or 0.0))
-
-    def _effect(self, variant: AblationRow) -> tuple[float, ...]:
-        if not variant.compiles:
-            return (0, 0.0)
-        rank = 4 if not variant.differs_from else (3 if self.same_program(variant) else 2)
-        return (1 if variant.is_wrong else rank, -self._largest_change(variant))
 
     def _largest_change(self, variant: AblationRow) -> float:
         factors = [0.0]

@@ -24,6 +24,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import Type
 from irscope.model.capture import Capture
+from irscope.model.plain import python_tree
 
 _FactorKind = Literal["unrolled", "inlined", "dot", "tile", "passes"]
 """`unrolled`: a loop of the front end; `inlined`: a function; `dot`: one without matrix instructions; `tile`: a thread
@@ -340,10 +341,7 @@ class _Lines:
 
     def _walked(self, file: str) -> Sequence[ast.AST]:
         text = next((one.text for one in self._capture.sources if one.path == file), "")
-        try:
-            return [*ast.walk(ast.parse(text))]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ()
+        return [*ast.walk(python_tree(text))]
 
 
 def _is_static(loop: ast.For) -> bool:

@@ -338,20 +338,17 @@ class _Changed(ast.NodeTransformer):
         made = super().generic_visit(node)
         if isinstance(made, ast.stmt) and getattr(made, "body", None) == []:
             made.__dict__["body"] = [ast.Pass()]
-        return self._replaced(made, wanted)
-
-    def _replaced(self, node: ast.AST, wanted: list[str]) -> ast.AST | list[ast.stmt]:
         for what in wanted:
             name, _, place = what.partition(" ")
-            if name == "keyword" and isinstance(node, ast.Call):
-                node.keywords = [one for number, one in enumerate(node.keywords) if number != int(place)]
-            elif name == "args" and isinstance(node, ast.Call):
-                return node.args[int(place)]
-            elif isinstance(node, ast.stmt):
-                return _one_iteration(node) if isinstance(node, ast.For) else getattr(node, name)
-            elif hasattr(node, name):
-                return getattr(node, name)
-        return node
+            if name == "keyword" and isinstance(made, ast.Call):
+                made.keywords = [one for number, one in enumerate(made.keywords) if number != int(place)]
+            elif name == "args" and isinstance(made, ast.Call):
+                return made.args[int(place)]
+            elif isinstance(made, ast.stmt):
+                return _one_iteration(made) if isinstance(made, ast.For) else getattr(made, name)
+            elif hasattr(made, name):
+                return getattr(made, name)
+        return made
 
 
 def _one_iteration(loop: ast.For) -> list[ast.stmt]:
@@ -474,19 +471,16 @@ class Likeness:
 def likeness_of(failure: Failure) -> Likeness:
     """What must be the same of another failure."""
     where = failure.pass_label.partition("#")[0] or failure.stage
+    # The names that a program chose: those in an assembler's messages are its virtual registers.
+    names = _VIRTUAL if failure.kind == "assembler" else _NAME
     # A time-out says how long it took.
-    said = "" if failure.kind == "timeout" else plain_message(failure.headline, _names_of(failure))
+    said = "" if failure.kind == "timeout" else plain_message(failure.headline, names)
     return Likeness(failure.kind, where, said)
 
 
 def without_place(line: str) -> str:
     """A line of a message without the place in a file that it begins with."""
     return _BEFORE.sub("", line.strip())
-
-
-def _names_of(failure: Failure) -> re.Pattern[str]:
-    """What is a name that a program chose, in the messages of what failed: of an assembler its virtual registers."""
-    return _VIRTUAL if failure.kind == "assembler" else _NAME
 
 
 def plain_message(line: str, names: re.Pattern[str] = _NAME) -> str:

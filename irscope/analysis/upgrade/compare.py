@@ -176,21 +176,13 @@ def _disassembled(before: Capture, after: Capture, disassemble: _Disassemble) ->
     return bare[0], bare[1]
 
 
-def _kernel(one: Capture) -> tuple[Hashable, ...]:
-    return (one.name, one.launch.kernel.file, str(one.target))
-
-
 def _types(one: Capture) -> tuple[Hashable, ...]:
-    return (*_kernel(one), one.launch.signature, one.launch.constants)
-
-
-def _exact(one: Capture) -> tuple[Hashable, ...]:
-    return (*_types(one), one.launch.attributes, repr(one.launch.set_options), str(one.plan))
+    return (one.name, one.launch.kernel.file, str(one.target), one.launch.signature, one.launch.constants)
 
 
 # From the most alike to the least: versions differ in the attributes that they give arguments, and in options.
 _KEYS: tuple[Callable[[Capture], Hashable], ...] = (
-    _exact,
+    lambda one: (*_types(one), one.launch.attributes, repr(one.launch.set_options), str(one.plan)),
     lambda one: (*_types(one), repr(one.launch.set_options)),
     lambda one: (*_types(one), one.launch.option("num_warps"), one.launch.option("num_stages")),
     _types,

@@ -16,7 +16,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Kernel, Launch, stage_named
-from irscope.model.plain import constant_value
+from irscope.model.plain import constant_value, python_tree
 from irscope.model.telling import DIVISIBLE
 from irscope.target import Target
 
@@ -41,10 +41,7 @@ class KernelText:
 
 def read_kernel(kernel: Kernel) -> KernelText:
     """Read the text of a kernel; one that cannot be read gives an empty KernelText."""
-    try:
-        module = ast.parse(textwrap.dedent(kernel.source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return KernelText()
+    module = python_tree(textwrap.dedent(kernel.source))
     function = next((one for one in module.body if isinstance(one, ast.FunctionDef)), None)
     if function is None:
         return KernelText()

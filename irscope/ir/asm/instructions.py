@@ -249,7 +249,9 @@ class Instruction:
         if self.kind in _ACCESSES:
             return _machine_registers(self.text, self.kind)
         if self.kind == "llvm":
-            return _llvm_values(self.text)
+            names = _LLVM_VALUE.findall(self.text)
+            is_result = self.text.lstrip().startswith("%")
+            return tuple([(name, "w" if is_result and not place else "r") for place, name in enumerate(names)])
         return self._virtual_registers() if self.kind == "ptx" else ()
 
     @property
@@ -328,12 +330,6 @@ def _machine_registers(text: str, kind: StageKind) -> tuple[tuple[str, Mode], ..
     for (width, mode), name in zip(access.holes, register_names(text, kind), strict=True):
         found.extend((register, mode) for register in registers_of(name, width))
     return (*found, *access.implicit)
-
-
-def _llvm_values(text: str) -> tuple[tuple[str, Mode], ...]:
-    names = _LLVM_VALUE.findall(text)
-    is_result = text.lstrip().startswith("%")
-    return tuple([(name, "w" if is_result and not place else "r") for place, name in enumerate(names)])
 
 
 def _branch(item: Instruction) -> Branch | None:

@@ -220,7 +220,12 @@ class _Widths:
         if before.startswith(("desc", "cx")):
             return 2
         if self.base.startswith("UTMA"):
-            return self._tensor_map(index)
+            # [UR8]: place in shared memory, barrier (for loads) and coordinates; [UR4]: address of the descriptor.
+            if index or self.base == "UTMACCTL":
+                return 2
+            dimensions = [part[0] for part in self.modifiers if part[:1] in "12345" and part[1:2] == "D"]
+            count = int(dimensions[0]) if dimensions else 5
+            return count + (2 if self.base == "UTMALDG" else 1)
         if self.base in ("UBLKCP", "UBLKPF", "UBLKRED"):
             return 2
         if ".64" in after:
@@ -236,14 +241,6 @@ class _Widths:
     def _global(self) -> tuple[int, ...]:
         # LDGSTS writes to shared memory, its first operand, from global memory, its second.
         return (1,) if self.base == "LDGSTS" else tuple(range(len(self.operands)))
-
-    def _tensor_map(self, index: int) -> int:
-        # [UR8]: place in shared memory, barrier (for loads) and coordinates; [UR4]: address of the descriptor.
-        if index or self.base == "UTMACCTL":
-            return 2
-        dimensions = [part[0] for part in self.modifiers if part[:1] in "12345" and part[1:2] == "D"]
-        count = int(dimensions[0]) if dimensions else 5
-        return count + (2 if self.base == "UTMALDG" else 1)
 
     def _fragment(self, shape: tuple[int, int, int], types: list[str], index: int) -> int:
         m, n, k = shape
@@ -284,7 +281,12 @@ class _Widths:
         if base in ("LDSM", "STSM"):
             return int(modifiers[-1]) if modifiers and modifiers[-1] in ("2", "4") else 1
         if base in ("LDTM", "STTM"):
-            return self._tensor_memory()
+            # LDTM.16dp256bit.x4; one register per lane for 32dp32bit.x1.
+            across = next((part.partition("dp")[2].partition("bit")[0] for part in self.modifiers if "dp" in part), "")
+            counts = [part[1:] for part in self.modifiers if part.startswith("x") and part[1:].isdecimal()]
+            count = int(counts[0][:3]) if counts else 1
+            # Packed: two elements of 16 bits in a register.
+            return max(1, count * _TENSOR_ROW.get(across, 1))
         if base == "SYNCS":
             return 2 if ("64" in modifiers and "EXCH" in modifiers) or "CAS" in modifiers else 1
         if base in ("UTCATOMSWS", "UBLKCP", "UBLKRED"):
@@ -324,14 +326,6 @@ class _Widths:
         integers = [name for name in types if name[0] in "US"]
         own = (floats if (base == "I2F") == is_result else integers)[:1]
         return 2 if own and own[0].endswith("64") else 1
-
-    def _tensor_memory(self) -> int:
-        """LDTM.16dp256bit.x4; one register per lane for 32dp32bit.x1."""
-        across = next((part.partition("dp")[2].partition("bit")[0] for part in self.modifiers if "dp" in part), "")
-        counts = [part[1:] for part in self.modifiers if part.startswith("x") and part[1:].isdecimal()]
-        count = int(counts[0][:3]) if counts else 1
-        # Packed: two elements of 16 bits in a register.
-        return max(1, count * _TENSOR_ROW.get(across, 1))
 
 
 def _bits(kind: str, types: list[str]) -> int:

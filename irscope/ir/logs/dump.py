@@ -106,14 +106,6 @@ def without_talk(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not _TALK.match(line.rstrip("\n")))
 
 
-def _split_at_code_generator(text: str) -> tuple[str, str]:
-    """The log of the optimiser and that of the code generator, whose headers differ."""
-    for match in _HEADER.finditer(text):
-        if match["mark"] != "; ":
-            return text[: match.start()], text[match.start() :]
-    return text, ""
-
-
 def _dumps(text: str) -> Iterator[_Dump]:
     headers = list(_HEADER.finditer(text))
     asked_for = [line for line in _TALK.finditer(text) if line["asked"]]
@@ -291,7 +283,10 @@ def captures_from_log(text: str, path: str = "") -> tuple[Capture, ...]:
 def _capture(item: DumpedCompile, llvm: list[PassSnapshot], path: str) -> Capture:
     texts = [item.first_text, *(snapshot.text for snapshot in item.snapshots)]
     known = [text for text in texts if text is not None]
-    said = _options_of_headers(item)
+    said: dict[str, str] = {}
+    for snapshot in item.snapshots:
+        for match in _OPTION.finditer(snapshot.options):
+            said.setdefault(match["name"] or "target", match["value"] or match["target"])
     target = next((found for text in known if (found := target_of_module(text))), None)
     if target is None and "target" in said:
         target = target_named(said["target"], int(said.get("threads-per-warp", "0")))
@@ -326,14 +321,6 @@ def _launch(item: DumpedCompile, known: list[str], said: dict[str, str]) -> Laun
     return launch
 
 
-def _options_of_headers(item: DumpedCompile) -> dict[str, str]:
-    said: dict[str, str] = {}
-    for snapshot in item.snapshots:
-        for match in _OPTION.finditer(snapshot.options):
-            said.setdefault(match["name"] or "target", match["value"] or match["target"])
-    return said
-
-
 def _artifacts(item: DumpedCompile) -> tuple[Artifact, ...]:
     artifacts: list[Artifact] = []
     starts = _stage_before(item)
@@ -360,9 +347,11 @@ def _stage_before(item: DumpedCompile) -> str:
 
 
 def _llvm_snapshots(text: str, amd: bool) -> list[PassSnapshot]:
-    optimiser, generator = _split_at_code_generator(text)
-    snapshots = read_llvm_dump(optimiser, "llir")
-    return [*snapshots, *read_llvm_dump(generator, "amdgcn" if amd else "ptx", len(snapshots))]
+    # The headers of the code generator's passes, which follow the optimiser's, have another mark.
+    of_generator = (match.start() for match in _HEADER.finditer(text) if match["mark"] != "; ")
+    begin = next(of_generator, len(text))
+    snapshots = read_llvm_dump(text[:begin], "llir")
+    return [*snapshots, *read_llvm_dump(text[begin:], "amdgcn" if amd else "ptx", len(snapshots))]
 
 
 def _from_llvm_alone(text: str, path: str) -> tuple[Capture, ...]:

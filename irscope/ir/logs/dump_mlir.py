@@ -410,7 +410,8 @@ def _compile(passes: list[_Pass]) -> DumpedCompile:
     counts: dict[tuple[str, str], dict[str, int]] = {}
     snapshots: list[PassSnapshot] = []
     for index, (item, stage) in enumerate(zip(passes, stages, strict=True)):
-        after = _after(item, passes[index + 1] if index + 1 < len(passes) else None)
+        following = passes[index + 1].text if index + 1 < len(passes) else None
+        after = item.after if item.after is not None or item.failed else following
         name = builder_name(item.block.argument, item.block.name)
         scope = item.block.symbol if item.block.operation not in ("", "builtin.module") else ""
         changed = None if after is None or item.text is None or item.failed else after != item.text
@@ -444,12 +445,6 @@ def _backend_of(passes: Sequence[_Pass]) -> str:
     amd = any("amdgpu" in item.block.argument for item in passes)
     nvidia = any("nvidia" in item.block.argument or "nvgpu" in item.block.argument for item in passes)
     return "hip" if amd else ("cuda" if nvidia else "")
-
-
-def _after(item: _Pass, following: _Pass | None) -> str | None:
-    if item.after is not None or item.failed:
-        return item.after
-    return following.text if following is not None else None
 
 
 def _occurrence(counts: dict[str, int], scope: str) -> int:

@@ -108,7 +108,8 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
             elif _SORTED.match(line):
                 comment, at = _comment(lines, at - 1, unsaid)
         elif found := _DEFINED.match(line):
-            end = _end_of(lines, at)
+            closing = (number for number in range(at, len(lines)) if lines[number].startswith(_END_OF_KERNEL))
+            end = next(closing, len(lines))
             defined[found[1]] = path, "\n".join(lines[at:end]), comment
             comment, path, at = unsaid, "", end + 1
         elif (found := _RUN.match(line)) and found[1] in defined:
@@ -143,11 +144,6 @@ def _graph_of(lines: Sequence[str]) -> tuple[str, GraphPart]:
             graph, _, part = found[1].rpartition("_")
             return (graph, _PARTS[part]) if part in _PARTS else ("", "")
     return "", ""
-
-
-def _end_of(lines: Sequence[str], at: int) -> int:
-    """Where the text of a kernel ends that begins with a line: the line of its closing quotes."""
-    return next((number for number in range(at, len(lines)) if lines[number].startswith(_END_OF_KERNEL)), len(lines))
 
 
 def _comment(lines: Sequence[str], at: int, unsaid: GraphOrigin) -> tuple[GraphOrigin, int]:
@@ -228,7 +224,13 @@ def read_inductor(folders: Sequence[InductorFiles], skipped: Callable[[str], Non
     sources = {name: text for files in folders for name, text in _sources(files, skipped).items()}
     caches = (cache for files in folders for cache in files.caches)
     compiled = [capture for cache in caches for capture in read_cache(cache, skipped=skipped)]
-    yield from _joined(compiled, kernels, sources)
+    for capture in compiled:
+        name = _file_name(capture.launch.kernel.file)
+        mine = [kernel for kernel in kernels if (kernel.name, _file_name(kernel.path)) == (capture.name, name)]
+        text = sources.get(name, "")
+        held = (SourceFile(capture.launch.kernel.file, text),) if text else capture.sources
+        notes = (_CACHED, *capture.notes[1:]) if text else capture.notes
+        yield replace(capture, graphs=_origins(mine), sources=held, notes=notes)
     known = {(capture.name, _file_name(capture.launch.kernel.file)) for capture in compiled}
     yield from _each_once(kernel for kernel in kernels if (kernel.name, _file_name(kernel.path)) not in known)
 
@@ -245,19 +247,6 @@ def _each_once(kernels: Iterable[_GeneratedKernel]) -> Iterator[Capture]:
         rows.setdefault((kernel.name, kernel.path, kernel.code), []).append(kernel)
     for same in rows.values():
         yield _uncompiled(sorted(same, key=lambda one: one.compile_us is None))
-
-
-def _joined(
-    captures: Iterable[Capture], kernels: Sequence[_GeneratedKernel], sources: Mapping[str, str]
-) -> Iterator[Capture]:
-    """Captures with the graphs that their kernels were generated for, and with the text of their files, by name."""
-    for capture in captures:
-        name = _file_name(capture.launch.kernel.file)
-        mine = [kernel for kernel in kernels if (kernel.name, _file_name(kernel.path)) == (capture.name, name)]
-        text = sources.get(name, "")
-        held = (SourceFile(capture.launch.kernel.file, text),) if text else capture.sources
-        notes = (_CACHED, *capture.notes[1:]) if text else capture.notes
-        yield replace(capture, graphs=_origins(mine), sources=held, notes=notes)
 
 
 def _origins(kernels: Iterable[_GeneratedKernel]) -> tuple[GraphOrigin, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items, literal, statements, target_named
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items, target_named
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.launch_record import DTYPES, Argument, LaunchRecord
+from irscope.model.plain import literal, python_tree
 
 _MOST_CHARACTERS = 1 << 20
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
@@ -64,7 +65,7 @@ def note_tensor(line: str, tensors: dict[str, CallTensor]) -> None:
 
 
 def _parsed(code: str) -> list[ast.stmt]:
-    return statements(code) if len(code) <= _MOST_CHARACTERS else []
+    return python_tree(code).body if len(code) <= _MOST_CHARACTERS else []
 
 
 def launch_of_code(
@@ -76,8 +77,8 @@ def launch_of_code(
     a size is symbolic.
     """
     meta, kind = _decorator(code)
-    signature = _texts(meta.get("signature"))
-    if not signature:
+    signature: dict[Any, Any] = _literal(meta.get("signature"), dict)
+    if not signature or not all(isinstance(text, str) for row in signature.items() for text in row):
         return Launch(kernel), UNKNOWN_TARGET
     names = list(signature)
     constants = {
@@ -125,11 +126,6 @@ def _literal(node: ast.expr | None, kind: type) -> Any:
     """The value of a literal of a type; an empty one of that type for anything else."""
     value = literal(node) if node is not None else None
     return value if isinstance(value, kind) else kind()
-
-
-def _texts(node: ast.expr | None) -> dict[str, str]:
-    rows = _literal(node, dict)
-    return rows if all(isinstance(key, str) and isinstance(value, str) for key, value in rows.items()) else {}
 
 
 def _first_attributes(node: ast.expr | None) -> dict[Any, list[list[Any]]]:

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import NOT_PYTHON, UNKNOWN_TARGET, items, literal
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, items
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Capture, Environment, Kernel, Launch
+from irscope.model.plain import NOT_PYTHON, literal
 from irscope.model.telling import DIVISIBLE
 
 _VLLM, _SGLANG = " JIT compilation during inference: ", "Triton kernel '"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping
@@ -217,24 +216,4 @@ def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return None
-
-
-NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
-"""What Python raises for a text that is none of its own, or nests too deeply."""
-
-
-def statements(code: str) -> list[ast.stmt]:
-    """The statements of a text; none where it is no Python."""
-    try:
-        return ast.parse(code).body
-    except NOT_PYTHON:
-        return []
-
-
-def literal(text: str | ast.expr) -> Any:
-    """The value of a literal of Python; None for anything else."""
-    try:
-        return ast.literal_eval(text)
-    except NOT_PYTHON:
         return None

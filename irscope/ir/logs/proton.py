@@ -80,7 +80,11 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
         node, parent, depth = waiting.pop()
         seen += 1
         title, metrics = str(mapping(node.get("frame")).get("name", "")), mapping(node.get("metrics"))
-        found = _place(title)
+        # File and line of `matmul.py:37@matmul_kernel`, or as newer ones have it `matmul.py:matmul_kernel@37`; or None.
+        before, _, last = title.rpartition("@")
+        file, _, inner = before.rpartition(":")
+        line = last if last.isdecimal() else inner
+        found = (file, int(line)) if file and line.isdecimal() and len(line) < 10 else None
         samples = _number(metrics.get("num_samples"))
         if found is not None and samples and parent:
             kernel = kernels.setdefault(parent, MeasuredKernel(parent))
@@ -92,14 +96,6 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
         if depth < _MOST_DEPTH:
             own = parent if found is not None else title
             waiting += [(mapping(child), own, depth + 1) for child in items(node.get("children"))]
-
-
-def _place(title: str) -> tuple[str, int] | None:
-    """File and line of `matmul.py:37@matmul_kernel`, or as newer ones have it `matmul.py:matmul_kernel@37`; or None."""
-    before, _, last = title.rpartition("@")
-    file, _, inner = before.rpartition(":")
-    line = last if last.isdecimal() else inner
-    return (file, int(line)) if file and line.isdecimal() and len(line) < 10 else None
 
 
 def _read_traces(text: str, kernels: dict[str, MeasuredKernel]) -> int:

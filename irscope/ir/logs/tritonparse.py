@@ -18,14 +18,13 @@ from irscope.ir.logs.launch_text import (
     number,
     parsed_json,
     shown_metadata,
-    statements,
     target_of_metadata,
     target_of_module,
 )
 from irscope.model.capture import STAGES, Artifact, Capture, Environment, Launch, SourceFile, StageKind, stage_rank
 from irscope.model.evidence import GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning, LaunchRecord
-from irscope.model.plain import constant_value, storable
+from irscope.model.plain import constant_value, python_tree, storable
 
 # ── The Python side of a compile in a trace: the kernel's text, its parameters and constants ────────────────────────
 
@@ -91,7 +90,7 @@ def _block(text: str) -> str:
 
 def _parameters(function_text: str) -> tuple[str, ...]:
     """The names of a function's parameters; none where its text is no function of this Python."""
-    found = statements(textwrap.dedent(function_text))
+    found = python_tree(textwrap.dedent(function_text)).body
     function = next((node for node in found if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if function is None:
         return ()

@@ -107,7 +107,11 @@ def _parse(text: str, depth: int) -> Type:
     if form == "token" or form == "opaque":
         return Type(form, text)
     if form == "pointer":
-        return _pointer(text, inner, depth)
+        # !tt.ptr<f16, 3>   !tt.ptr<tensor<…>>   !llvm.ptr<3>   ptr<1>
+        parts = [part for part in split_commas(inner) if part]
+        if parts and not parts[0].isdecimal():
+            return Type("pointer", text, _POINTER_BITS, element=_parse(parts[0], depth + 1), space=(*parts[1:], "1")[0])
+        return Type("pointer", text, _POINTER_BITS, space=parts[0] if parts else "0")
     if form in ("struct", "tuple"):
         members = inner.removeprefix("packed ").strip()
         if members[:1] == "(" and members[-1:] == ")":
@@ -129,14 +133,6 @@ def _function(signature: str, text: str, depth: int) -> Type:
 
 def _list(text: str, depth: int) -> tuple[Type, ...]:
     return tuple(_parse(part, depth + 1) for part in split_commas(text) if part)
-
-
-def _pointer(text: str, inner: str, depth: int) -> Type:
-    # !tt.ptr<f16, 3>   !tt.ptr<tensor<…>>   !llvm.ptr<3>   ptr<1>
-    parts = [part for part in split_commas(inner) if part]
-    if parts and not parts[0].isdecimal():
-        return Type("pointer", text, _POINTER_BITS, element=_parse(parts[0], depth + 1), space=(*parts[1:], "1")[0])
-    return Type("pointer", text, _POINTER_BITS, space=parts[0] if parts else "0")
 
 
 def _shaped(form: _TypeForm, text: str, inner: str, depth: int) -> Type:
