@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from irscope.cli.command import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
@@ -49,6 +49,18 @@ _WRITERS = {
 """The commands that write a form; what each writes depends on its other options too."""
 
 
+class Rendering(Protocol):
+    """Writes a result as text, in lines of so many columns, or of any number where `width` is None."""
+
+    def __call__(self, *, width: int | None, color: bool) -> str: ...
+
+
+class RenderingOf(Protocol):
+    """The same of a capture."""
+
+    def __call__(self, capture: Capture, /, *, width: int | None, color: bool) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Where a command's result goes, and in which form: the options --output, --json and --color."""
@@ -72,13 +84,9 @@ class Destination:
     def emit(
         self,
         json_of: Callable[[], dict[str, Any] | Sequence[dict[str, Any]]],
-        text_of: Callable[..., str],
+        text_of: Rendering,
     ) -> None:
-        """Write the result as JSON if that is asked for, else as text.
-
-        `text_of` takes `width`, the columns that a line may have or None for any number, and `color`, whether the text
-        is coloured.
-        """
+        """Write the result as JSON if that is asked for, else as text."""
         if self.as_json:
             emit_json(json_of(), self.path)
         else:
@@ -89,7 +97,7 @@ class Destination:
         self,
         captures: Sequence[Capture],
         json_of: Callable[[Capture], dict[str, Any]],
-        text_of: Callable[..., str],
+        text_of: RenderingOf,
     ) -> None:
         """Write what there is on each capture; a text stands under a line that names it if there are several."""
 

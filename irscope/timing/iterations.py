@@ -28,6 +28,10 @@ _MOST_STEPS = 200_000
 """Instructions that are executed for it."""
 
 
+_ACROSS_LANES = {"S2R", "S2UR", "ELECT", "VOTE", "VOTEU", "SHFL", "REDUX", "R2UR"}
+"""They give lanes values of their own, or join those of several."""
+
+
 def same_iterations(
     program: Program, state: State, path: tuple[int, ...], growth: Mapping[str, Array | None], registers: Registers,
     head: int, on: Array,
@@ -108,6 +112,8 @@ def same_iterations(
 
     # What lanes have different values of is not known where iterations stand in place of lanes.
     spread = {name for name, value in registers.items() if value is not None and value.shape[1] > 1}
+    is_uniform = spread.isdisjoint(carried)
+    across = {program.bases[path[place]] for place in order} & ({"S2R", "S2UR"} if is_uniform else _ACROSS_LANES)
 
     def at(iteration: int | Array) -> tuple[Array, Array]:
         side_by_side = not isinstance(iteration, int)
@@ -122,14 +128,14 @@ def same_iterations(
         return all(bool(part.all()) for part in at(iteration))
 
     low, high, begin, limit = 0, 1, 0, ENDLESS
-    if not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
+    if not across:
         # A counter that ends a loop at one value alone would be passed over by larger steps.
         size = _FIRST_ITERATIONS
         left = np.full(state.rows if state.lanes == 1 else 1, ENDLESS)
         while begin < MOST_ITERATIONS * 8:
             alive, followed = at(np.arange(begin, begin + size)[None, :])
             if alive.size == 1 and followed.shape[1] == 1 and alive.all() and followed.all():
-                if spread.isdisjoint(carried):
+                if is_uniform:
                     return _all(ENDLESS)
                 break
             ends = begin + np.where(followed.all(axis=1), ENDLESS, followed.argmin(axis=1))
@@ -138,13 +144,13 @@ def same_iterations(
             if not alive.all():
                 most = min(most, begin + int(alive.argmin()))
             if most < begin + size:
-                if spread.isdisjoint(carried):
+                if is_uniform:
                     return most, left
                 limit = most
                 break
             begin += size
             size = min(size * 4, MOST_ITERATIONS)
-        if begin and spread.isdisjoint(carried):
+        if begin and is_uniform:
             low, high = begin - size, 2 * begin
     if not limit or (not low and not goes_at(0)):
         return _all(0)
