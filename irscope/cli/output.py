@@ -49,13 +49,13 @@ _WRITERS = {
 """The commands that write a form; what each writes depends on its other options too."""
 
 
-class Rendering(Protocol):
+class _Rendering(Protocol):
     """Writes a result as text, in lines of so many columns, or of any number where `width` is None."""
 
     def __call__(self, *, width: int | None, color: bool) -> str: ...
 
 
-class RenderingOf(Protocol):
+class _RenderingOf(Protocol):
     """The same of a capture."""
 
     def __call__(self, capture: Capture, /, *, width: int | None, color: bool) -> str: ...
@@ -84,7 +84,7 @@ class Destination:
     def emit(
         self,
         json_of: Callable[[], dict[str, Any] | Sequence[dict[str, Any]]],
-        text_of: Rendering,
+        text_of: _Rendering,
     ) -> None:
         """Write the result as JSON if that is asked for, else as text."""
         if self.as_json:
@@ -97,7 +97,7 @@ class Destination:
         self,
         captures: Sequence[Capture],
         json_of: Callable[[Capture], dict[str, Any]],
-        text_of: RenderingOf,
+        text_of: _RenderingOf,
     ) -> None:
         """Write what there is on each capture; a text stands under a line that names it if there are several."""
 
