@@ -18,7 +18,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, Literal
@@ -32,7 +32,6 @@ from irscope.ir.columns import read_body
 from irscope.ir.locations.strip import lines_without_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, StageKind
-from irscope.model.plain import picked
 from irscope.render.text.source import AnnotationColumns, own_operations
 
 _PREFIX = r"%[A-Za-z_]\w*_|%[a-z]{0,2}|!|#loc"
@@ -251,23 +250,37 @@ def _common(base: Sequence[str], place: int, lines: Sequence[str], at: int) -> i
 Kind = Literal["spill", "dot", "barrier"]
 
 
-def packed_annotations(capture: Capture) -> dict[str, Any] | None:
-    """What stands beside the machine code of a capture as JSON; None if it holds none, or none that can be read.
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """What stands beside the instructions of a stage."""
 
-    `registers`: what a thread was given, null if it is not known. `lines`: of the instructions, each as the step from
-    the one before. `live`: of each instruction, -1 where it is not known. `marks`: (number of the instruction from 0,
-    kind, what it is: `spill store`, `wgmma`). `python`: file -> (line, the most live registers, the marks).
-    """
+    stage: str
+    registers: int | None
+    """What a thread was given; None if it is not known."""
+    said: str
+    peak: int
+    lines: tuple[int, ...]
+    """Of the instructions, 1-based; each as the step from the one before."""
+    live: tuple[int, ...]
+    """Of each instruction; -1 where it is not known."""
+    marks: tuple[tuple[int, Kind, str], ...]
+    """(number of the instruction from 0, kind, what it is: `spill store`, `wgmma`)."""
+    python: dict[str, tuple[tuple[int, str, str], ...]]
+    """File -> (line, the most live registers of its instructions, their marks)."""
+
+
+def packed_annotations(capture: Capture) -> dict[str, Any] | None:
+    """The machine code of a capture as JSON holds it; None if it holds none, or none that can be read."""
     stage = next((name for name in MACHINE_CODE if name in capture.texts), None)
     if stage is None:
         return None
     # Samples are in the page already: `irscope.render.report.facts`.
     alone = replace(capture, profile=None)
     packed = undamaged(lambda: _packed(alone, annotate(alone, stage)), None)
-    return packed if packed is not None and packed["lines"] else None
+    return asdict(packed) if packed is not None and packed.lines else None
 
 
-def _packed(capture: Capture, found: AnnotatedCode) -> dict[str, Any]:
+def _packed(capture: Capture, found: AnnotatedCode) -> MachineCode:
     columns = AnnotationColumns(found, ("registers", "marks"))
     known = source_map(capture, [found.stage])
     own = own_operations(known, known.stage(found.stage))
@@ -276,15 +289,15 @@ def _packed(capture: Capture, found: AnnotatedCode) -> dict[str, Any]:
         cells = columns.of_lines(lines)
         python.setdefault(file, []).append((line, cells["registers"], cells["marks"]))
     lines = [one.line for one in found.instructions]
-    return picked(
-        found,
-        "stage registers",
-        said=columns.sentence(),
-        peak=found.peak.line if found.peak is not None else 0,
-        lines=[line - before for before, line in zip([0, *lines], lines, strict=False)],
-        live=[-1 if one.live is None else one.live for one in found.instructions],
-        marks=[(at, *mark) for at, one in enumerate(found.instructions) for mark in _marks(one)],
-        python=python,
+    return MachineCode(
+        found.stage,
+        found.registers,
+        columns.sentence(),
+        found.peak.line if found.peak is not None else 0,
+        tuple(line - before for before, line in zip([0, *lines], lines, strict=False)),
+        tuple(-1 if one.live is None else one.live for one in found.instructions),
+        tuple((at, *mark) for at, one in enumerate(found.instructions) for mark in _marks(one)),
+        {file: tuple(rows) for file, rows in python.items()},
     )
 
 
