@@ -74,7 +74,10 @@ def _baseline_of(variants: Variants, plan: PassPlan) -> Capture:
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how much of so many is done, while the block runs; what it gives is called after each."""
-_UNSEEN: Progress = lambda what, count: nullcontext(lambda: None)  # noqa: E731 - of a declared type
+
+
+def _unseen(what: str, count: int) -> AbstractContextManager[Callable[[], None]]:
+    return nullcontext(lambda: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class AblationSearch:
 class AblationRun:
     """One ablation; `ablation` holds the results so far, also after an interruption."""
 
-    def __init__(self, search: AblationSearch, *, progress: Progress = _UNSEEN) -> None:
+    def __init__(self, search: AblationSearch, *, progress: Progress = _unseen) -> None:
         self._search = search
         self._progress = progress
         self.ablation: Ablation | None = None

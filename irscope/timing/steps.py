@@ -60,7 +60,8 @@ _REQUESTS = {
     "load": (0.0, 0.5), "copy": (0.0, 0.5), "bulk": (0.31, 0.0), "store": (0.7, 1.27), "local store": (0.7, 1.27),
     "bulk store": (0.87, 0.0), "atomic": (1.06, 0.8),
 }  # fmt: skip
-"""Likewise of L1's port for requests to L2, by what it takes for a sector and for a line."""
+"""Likewise of L1's port for requests to L2, by what it takes for a sector and for a line; that registers which are
+spilled take what other stores do is assumed."""
 _L2_SENT, _L2_LOOKUP = 0.95, 6.2e-12
 """Likewise of L2: what a byte takes, of its rate, that it sends; and the seconds of looking up a line."""
 _L2_READ, _L2_STORED, _L2_ADDED, _L2_FILLED, _L2_LINE = 0.45, 1.58, 2.27, 1.68, 3.0e-12

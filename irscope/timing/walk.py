@@ -310,7 +310,9 @@ class _Group:
         assumed.iterations.setdefault(at, done)
         how = ", so many that all CTAs together read a tensor once" if count else ""
         assumed.notes.add(f"a loop at {place} has a data-dependent trip count: {done} iterations are assumed{how}")
-        return at + 1 if left is None else None if base == "EXIT" else target
+        if left is None:
+            return at + 1
+        return None if base == "EXIT" else target
 
     def _iterations_for_all(self, head: int, done: int) -> int:
         """How often a loop runs if all CTAs together read the longest tensor once that it goes through in order.
@@ -536,7 +538,7 @@ class _Group:
             count, left = tiles, np.full(1, tiles)
         else:
             count, left = same_iterations(self.program, state, path, growth, last.registers, head, on)
-        if head in self.iterated:
+        if self.iterated.get(head):
             count = min(count, self.bounds[head] - self.iterated[head] - 1)
         if count >= ENDLESS:
             return False
@@ -571,6 +573,6 @@ class _Group:
             self.absent.append(Absence((count - each) / (1 + count), end - (last.place - second.place), end))
         if leaves.any():
             self._leave(latch, leaves[:, None])
-        if head in self.iterated:
+        if self.iterated.get(head):
             self.iterated[head] += count
         return True
