@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -312,6 +313,24 @@ def test_a_cta_that_does_the_work_stands_for_the_launch_where_most_end_at_once()
     assert execution.work.mean() < 0.2
     # 1,024 rows of 32 KB are read once.
     assert 0.8 < time(capture).dram_bytes / (1024 * 8192 * 4) < 1.6
+
+
+def test_a_prediction_leaves_the_search_for_cycles_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = recorded("cuda:90")
+    assert gc.isenabled()
+    time(capture)
+    assert gc.isenabled()
+    monkeypatch.setattr("irscope.api.timing.predict_with", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        time(capture)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            time(capture)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def _is_load(entry: object) -> bool:
